@@ -3,7 +3,7 @@
 Everything named here is public, and so are the subjects ``witan.batches``, ``witan.councils``,
 ``witan.rules``, ``witan.models``, ``witan.events``, ``witan.files``, ``witan.history``,
 ``witan.reports``, ``witan.safety``, ``witan.stats`` and ``witan.errors``. Each is imported when it
-is first used: ``import witan`` costs nothing else.
+is first used: ``import witan`` alone imports none of them.
 """
 
 from importlib import import_module

@@ -6,24 +6,24 @@ import sys
 __all__ = ["main"]
 
 INTERRUPTED = 130
-"""The exit status after Ctrl-C, known before anything else is imported."""
+"""Exit status after Ctrl-C, defined before other modules are imported."""
 
 
 def main() -> int:
     """Run the command; Ctrl-C during its import ends it quietly."""
     try:
-        # Start-up creates thousands of lasting objects, and reading a file many records; neither
-        # makes many cycles.
+        # Start-up creates thousands of long-lived objects and reading a file creates many records,
+        # but neither creates many reference cycles.
         gc.set_threshold(100_000)
         from witan.surfaces.cli.app import main as command
 
         status = command()
-        gc.freeze()  # or the interpreter would search all that for cycles once more as it ends
+        gc.freeze()  # otherwise the interpreter searches for cycles again at exit
     except KeyboardInterrupt:
         status = INTERRUPTED
     if status == INTERRUPTED:
-        # Where the interrupt came inside source text that was being executed, as the methods of a
-        # data class are, `python -m` would still end by the signal; executing any forgets that.
+        # If the interrupt came while source text was executed (as for the methods of a data class),
+        # `python -m` would still exit with the signal; executing any other text clears that state.
         eval("None")  # noqa: S307 - our own text
     return status
 

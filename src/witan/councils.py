@@ -1,6 +1,6 @@
 """Councils by name, their settings and procedures, and views of running sessions.
 
-Its names are imported on first use: a program that only lists councils loads none.
+Names are imported on first use, so a program that only lists councils does not load one.
 """
 
 from typing import TYPE_CHECKING

@@ -4,28 +4,28 @@ WitanError
 ├── UnknownName          a rule, rubric, session … that does not exist (KeyError)
 │   └── UnknownOption    an option that a function does not have (TypeError)
 ├── InvalidBallot        a review or record that cannot be read as a ballot (ValueError)
-├── InvalidParameter     an option outside what it accepts (ValueError)
-│   └── MissingParameter an option that is needed, and not given
-├── InvalidRubric        a rubric that cannot be graded by (ValueError)
-├── UnsuitableBallots    ballots a rule cannot count, and what would work (ValueError)
-├── UnclearScale         grades that fit no scale, or two as well (ValueError)
+├── InvalidParameter     an option with a value it does not accept (ValueError)
+│   └── MissingParameter a required option that is missing
+├── InvalidRubric        a rubric that cannot be used for grading (ValueError)
+├── UnsuitableBallots    ballots that a rule cannot count, with an alternative (ValueError)
+├── UnclearScale         grades that fit no scale, or two equally well (ValueError)
 ├── NothingToCount       no ballot, or no candidate (ValueError)
 ├── TooLarge             beyond a stated limit (ValueError)
 ├── BallotFileError      a file that cannot be read or written as ballots (ValueError)
 ├── SessionFileError     a file that cannot be read as a session (ValueError)
 ├── HistoryError         a history that cannot be opened, read or written (RuntimeError)
-│   └── HistoryConflict  a request that conflicts with its content, or with its absence
+│   └── HistoryConflict  a request that conflicts with what it contains or lacks
 ├── ConfigError          a setting in a file or variable that is not accepted (ValueError)
 ├── NoCouncil            fewer members than a council needs (ValueError)
 ├── MissingKey           a member without the key it needs (LookupError)
-├── ModelError           a model's call that brought no reply (RuntimeError)
-├── OverBudget           a call that could cross the ceiling on cost (RuntimeError)
-├── Busy                 more at once, or within a time, than is allowed (RuntimeError)
+├── ModelError           a call to a model that returned no reply (RuntimeError)
+├── OverBudget           a call that could exceed the cost ceiling (RuntimeError)
+├── Busy                 too many requests at once or within a period (RuntimeError)
 └── MissingExtra         an optional feature that is not installed (ImportError)
 
-Each has two parents, ours and Python's; keeps its fields in ``args`` so that it pickles;
-and says in one sentence what is wrong, where, and what to do: a `Remedy` where that is a
-parameter, which each surface writes as its own.
+Each error inherits from an error above it and from a Python exception. It keeps its fields in
+``args``, so that it pickles, and says in one sentence what is wrong, where, and what to do. If a
+parameter helps, the error has a `Remedy`, which each surface writes in its own syntax.
 """
 
 import difflib
@@ -65,13 +65,13 @@ class Way:
     Parameters
     ----------
     words, after
-        Before the parameters, and after them.
+        Text before and after the parameters.
     arguments
-        Parameter to value; to entries of a table; or to True, a switch.
+        Values by parameter: a single value, the entries of a table, or True for a switch.
     operation
-        Operation of the parameters; empty for the refused one.
+        Operation that has these parameters; empty for the one that failed.
     command
-        It is of the command line alone.
+        Whether the remedy applies only on the command line.
     """
 
     words: str
@@ -94,9 +94,9 @@ def _write(name: str, value: object) -> str:
 class Remedy:
     """Several remedies, any of which helps.
 
-    Each surface writes their parameters in its own way.
+    Each surface writes the parameters in its own syntax.
 
-    As text it is written for Python and for requests: ``scale=0-1``.
+    ``str()`` gives the syntax of Python and of requests: ``scale=0-1``.
     """
 
     __slots__ = ("ways",)
@@ -140,14 +140,14 @@ class UnknownName(WitanError, KeyError):
         """The most similar known name, if one is close."""
         folded_names = {name.casefold(): name for name in reversed(self.known_names)}
         name = str(self.name).casefold()
-        # Long names, such as those of sessions, are alike in half of their letters by their nature.
+        # Any two long names, such as those of sessions, share about half of their letters.
         cutoff = 0.6 if len(name) < LONG_NAME else 0.85
         close = difflib.get_close_matches(name, folded_names, n=1, cutoff=cutoff)
         return folded_names[close[0]] if close else None
 
     @property
     def suggestion(self) -> str:
-        """A question for the nearest name, or an empty text."""
+        """The text "; did you mean …?" for the nearest name; empty without one."""
         return "" if self.nearest is None else f"; did you mean {self.nearest!r}?"
 
     def __str__(self) -> str:
@@ -272,7 +272,7 @@ class BallotFileError(WitanError, ValueError):
     Parameters
     ----------
     problem
-        What is wrong with it; the predicate to its path where no line is at fault.
+        What is wrong with the file; without a line number, a predicate that follows its path.
     """
 
     def __init__(
@@ -299,7 +299,7 @@ class SessionFileError(WitanError, ValueError):
 
 
 _VERBS = ("is", "has", "was", "cannot", "could", "does", "holds", "needs", "went", "would")
-"""First words of a problem that continues its subject."""
+"""First words of a problem that is written as a predicate."""
 
 
 class HistoryError(WitanError, RuntimeError):
@@ -314,11 +314,11 @@ class HistoryError(WitanError, RuntimeError):
 
     @property
     def is_damage(self) -> bool:
-        """True if what is stored cannot be read."""
+        """True if the stored data cannot be read."""
         return self.problem.startswith("is damaged")
 
     def __str__(self) -> str:
-        # A file is named as every file is; "the history" is the subject of the sentence.
+        # A file is followed by a colon; "the history" is the subject of the sentence.
         is_subject = self.location == "the history" and self.problem.partition(" ")[0] in _VERBS
         return f"{self.location}{'' if is_subject else ':'} {self.problem}; {self.remedy}"
 
@@ -368,7 +368,7 @@ class MissingKey(WitanError, LookupError):
 
 
 class ModelError(WitanError, RuntimeError):
-    """A model's call brought no reply.
+    """A call to a model returned no reply.
 
     Parameters
     ----------

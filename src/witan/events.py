@@ -1,4 +1,4 @@
-"""Events of a session, and what listens to them."""
+"""Events of a session, and their listeners."""
 
 from witan.deliberation.events import EVENTS, Event, Listener
 from witan.deliberation.record import event_from_json, event_to_json

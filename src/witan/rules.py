@@ -1,4 +1,4 @@
-"""Voting rules: the registry, and what a rule of your own needs."""
+"""Voting rules: the registry, and the types for writing your own."""
 
 from witan.core.rules import RULES, Axiom, Rule, Scores, rule
 

@@ -1,4 +1,4 @@
-"""The version, where every layer may read it."""
+"""The version, in a module that every layer may import."""
 
 __all__ = ["__version__"]
 

@@ -1,4 +1,4 @@
-"""Bridges to other tools, each a module named for its tool.
+"""Bridges to other tools, one module per tool.
 
-They use public names alone.
+They use only Witan's public names.
 """

@@ -20,12 +20,12 @@ class JuryMetric(BaseMetric):
     The metric passes if the verdict does.
 
     The reason is the verdict's sentence, the breakdown has a score per criterion, and `verdict`
-    says how sure it is. What is too close to call fails.
+    says how sure it is. A verdict that is too close to call fails.
 
     Parameters
     ----------
     jury
-        As of `witan.judge`, by default the configured reviewers.
+        As in `witan.judge`; by default the configured reviewers.
     pass_mark
         Lowest grade that passes, from 1 to 10; its share of the scale is the threshold.
     use_expected
@@ -33,7 +33,7 @@ class JuryMetric(BaseMetric):
     allow_too_close
         Accept a verdict that is too close to call.
     options
-        As of `witan.judge`: rubric, profile, mirrored, …
+        As in `witan.judge`: rubric, profile, mirrored, …
     """
 
     include_reason = True
@@ -48,7 +48,7 @@ class JuryMetric(BaseMetric):
         allow_too_close: bool = False,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        # DeepEval copies a metric by its attributes of these names.
+        # DeepEval reads these attributes when it copies a metric.
         self.jury = jury
         self.pass_mark = pass_mark
         self.use_expected = use_expected
@@ -61,7 +61,7 @@ class JuryMetric(BaseMetric):
         return "Jury"
 
     def measure(self, test_case: Any, *_: Any, **__: Any) -> float:
-        """Have the jury judge the actual output; errors as of `a_measure`."""
+        """Have the jury judge the actual output; raise as `a_measure` does."""
         return wait_for(lambda: self.a_measure(test_case))
 
     async def a_measure(self, test_case: Any, *_: Any, **__: Any) -> float:
@@ -102,6 +102,6 @@ class JuryMetric(BaseMetric):
     def is_successful(self) -> bool | None:
         """Return whether the output passed.
 
-        None without a pass mark: then nothing passes or fails.
+        None without a pass mark.
         """
         return False if self.error is not None else self.success

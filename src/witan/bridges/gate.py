@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 QUESTION = "Is this change safe to merge? Name the line of each problem."
 
 STATUSES = {"passed": 0, "failed": 1, "too close to call": 5}
-"""Decision to exit status, as of ``witan judge``."""
+"""Exit status by decision, as in ``witan judge``."""
 
 MISUSE, NO_VERDICT, OVER_BUDGET = 2, 3, 4
 
@@ -59,9 +59,9 @@ class GateResult:
     Parameters
     ----------
     decision
-        As of a verdict, or ``no verdict``.
+        The verdict's decision, or ``no verdict``.
     report
-        Markdown, foreign text in it fenced.
+        Markdown, with text by others fenced.
     brief
         Text for a terminal: the sentence, then the final answer or the grades.
     """
@@ -167,7 +167,7 @@ def read_diff(commits: list[str], paths: tuple[str, ...], most_bytes: int) -> st
     CannotJudge
         If a path matches neither a file of the repository nor one that the change removes.
     ClickException
-        If git cannot compare, or the change is larger than that.
+        If git cannot compare, or the change is larger than `most_bytes`.
     """
     # A repository's settings for diffs could run a program, or hide the change.
     plain = ["--no-color", "--no-ext-diff", "--no-textconv", "--text"]
@@ -190,12 +190,13 @@ def read_diff(commits: list[str], paths: tuple[str, ...], most_bytes: int) -> st
 def base_settings(commit: str, config: str | None) -> Iterator[str | None]:
     """Change to a folder with a commit's TOML files; yield the configuration.
 
-    A change could otherwise seat a council that approves it, or have a seat run its program.
+    Otherwise a change could configure a council that approves it, or a member that runs a program
+    from the change.
 
     Raises
     ------
     ClickException
-        If the configuration is in the checkout, and not in that commit.
+        If the configuration is in the checkout but not in that commit.
     """
     top = Path(os.fsdecode(_git("rev-parse", "--show-toplevel").rstrip(b"\n")))
     prefix = os.fsdecode(_git("rev-parse", "--show-prefix").rstrip(b"\n"))
@@ -289,12 +290,12 @@ def _pull_request(environment: Mapping[str, str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """The comments of a pull request, by GitHub's REST interface.
+    """Comments of a pull request, through GitHub's REST API.
 
     Parameters
     ----------
     url
-        Of the interface.
+        Base URL of the API.
     """
 
     url: str
@@ -343,7 +344,7 @@ class PullRequest:
 
         Anybody could write a comment with the marker, so the author is checked.
         """
-        user = client.get(f"{self.url}/user")  # the token of a job has none, and writes as a bot
+        user = client.get(f"{self.url}/user")  # a job's token has no user and writes as a bot
         login = _fields(user.json()).get("login", "") if user.is_success else None
         for page in range(1, 31):
             query = {"per_page": 100, "page": page}
@@ -351,7 +352,7 @@ class PullRequest:
             if not isinstance(comments, list):
                 raise ValueError("not a list of comments")
             for each in map(_fields, comments):
-                author = _fields(each.get("user"))  # null, once the account is deleted
+                author = _fields(each.get("user"))  # null if the account was deleted
                 own = author.get("type") == "Bot" if login is None else author.get("login") == login
                 number = each.get("id")
                 if own and isinstance(number, int) and str(each.get("body")).startswith(marker):
@@ -371,7 +372,7 @@ def publish(result: GateResult, name: str, environment: Mapping[str, str]) -> No
         echo(f"{name}: {result.decision}\n\n{result.brief}")
         return
     report_text = f"{name}: {result.decision}\n\n{result.sentence}\n\n{result.report}\n"
-    # A line of a model's text could be a command to the runner.
+    # The runner would execute workflow commands in a model's text.
     word = token_hex(16)
     echo(f"::stop-commands::{word}\n{report_text}\n::{word}::")
     marker = f"<!-- witan-gate: {name} -->"

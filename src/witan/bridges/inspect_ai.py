@@ -36,7 +36,7 @@ def witan_jury(
     use_target
         Give the jury the target of the sample as the right answer.
     **options
-        As of `witan.judge`: rubric, profile, mirrored, …
+        As in `witan.judge`: rubric, profile, mirrored, …
     """
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -74,7 +74,7 @@ def witan_council(
     Parameters
     ----------
     members, chairman, **options
-        As of `witan.ask`.
+        As in `witan.ask`.
 
     Raises
     ------

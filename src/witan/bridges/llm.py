@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from witan.models import Message
 
 MODEL_NAME = "witan"
-"""The table of the session in what `llm` stores of a reply."""
+"""Key of the session in the data that `llm` stores with a reply."""
 
 EXCLUDED_OPTIONS = ("json_schema", "rubric_weights", "weights", "reliability", "rule_parameters")
-"""Settings that no option of `llm` sets: the schema is its own, the others are tables."""
+"""Settings without an option of `llm`: it has its own for the schema, and the others are tables."""
 
 
 def _make_options() -> type[llm.Options]:
@@ -142,7 +142,7 @@ def _describe(session: "Session", response: Any) -> None:
 def register_models(register: Any) -> None:
     """Register the configured council and each profile.
 
-    A broken configuration is reported when such a model is asked.
+    A broken configuration is reported when one of these models is prompted.
     """
     try:
         names = council_names()

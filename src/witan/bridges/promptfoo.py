@@ -18,8 +18,8 @@ def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     context
-        Of promptfoo. The `config` of the assertion has the arguments of `witan.judge`; unless it
-        has a question, that is the prompt. With `allow_too_close` what is too close to call passes.
+        Promptfoo's context. The assertion's `config` holds arguments of `witan.judge`; the question
+        defaults to the prompt. With `allow_too_close`, a verdict that is too close to call passes.
     """
     config = {"question": context["prompt"], **(context.get("config") or {})}
     allow_too_close = bool(config.pop("allow_too_close", False))
@@ -45,10 +45,10 @@ def call_api(prompt: str, options: dict[str, Any], context: dict[str, Any]) -> d
     Parameters
     ----------
     options
-        Of promptfoo. The `config` of the provider has the arguments of `witan.ask`.
+        Promptfoo's options. The provider's `config` holds arguments of `witan.ask`.
     """
     config = {**(options.get("config") or {})}
-    config.pop("basePath", None)  # promptfoo's own, put there by it
+    config.pop("basePath", None)  # added by promptfoo
     session = witan.ask(prompt, **config)
     try:
         output = final_answer(session)

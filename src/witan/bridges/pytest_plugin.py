@@ -47,11 +47,11 @@ class JudgedAssertion:
         Parameters
         ----------
         text, jury, pass_mark
-            As of `witan.judge`; a single text needs a pass_mark.
+            As in `witan.judge`; a single text needs a pass_mark.
         allow_too_close
             Accept a verdict that is too close to call.
         **options
-            As of `witan.judge`: question, reference, expected, files, rubric, …
+            As in `witan.judge`: question, reference, expected, files, rubric, …
         """
         __tracebackhide__ = True
         options_with_mark: dict[str, Any] = {**options, "pass_mark": pass_mark}
@@ -102,7 +102,7 @@ def _read_session(file: Path | None) -> "Session | None":
         return None
     try:
         return witan.session_from_json(file.read_text(encoding="utf-8"))
-    except witan.errors.SessionFileError:  # of another version, or damaged: it is judged again
+    except witan.errors.SessionFileError:  # written by another version, or damaged: judge again
         return None
 
 

@@ -38,11 +38,11 @@ class CouncilCall:
     Parameters
     ----------
     settings
-        As of `Council.from_config`.
+        As in `Council.from_config`.
     about
-        What `Council.ask` takes beside question and conversation.
+        Arguments of `Council.ask` other than the question and the conversation.
     mark, legend
-        As of `ReplyFooter`.
+        As in `ReplyFooter`.
     """
 
     council: str
@@ -56,7 +56,8 @@ class CouncilCall:
     async def stream(self) -> "AsyncGenerator[Piece, None]":
         """Yield progress and the final answer in pieces, then the session.
 
-        For programs of asyncio, which may leave the loop in any task: that cancels what still runs.
+        For asyncio programs, which may leave the loop in any task; leaving it cancels running
+        calls.
 
         Raises
         ------
@@ -96,7 +97,7 @@ class CouncilCall:
         put(session)
 
     async def ask(self) -> "Session":
-        """Return the finished session; errors as of `stream`."""
+        """Return the finished session; raise as `stream` does."""
         pieces: list[Piece] = []
         await self._deliberate(pieces.append)
         *_, session = pieces
@@ -135,7 +136,7 @@ def final_answer(session: "Session") -> str:
     Raises
     ------
     NothingToCount
-        If there is none, with what is missing.
+        If there is none; the message names what is missing.
     """
     if session.text is None:
         raise witan.errors.NothingToCount(f"no final answer: {'; '.join(session.missing)}")
@@ -153,7 +154,7 @@ def wait_for(work: Callable[[], Awaitable[T]]) -> T:
 def iterate(stream: Callable[[], AsyncGenerator[T, None]]) -> Iterator[T]:
     """Iterate over an asynchronous stream from a program without an event loop.
 
-    Leaving the loop cancels what still runs.
+    Leaving the loop cancels running calls.
     """
     from anyio.from_thread import start_blocking_portal
 
@@ -191,7 +192,7 @@ async def judge_output(
     pass_mark: float | None,
     reference: str | None,
 ) -> "Session":
-    """Have a jury judge an output, optionally by a reference answer."""
+    """Have a jury judge an output, optionally against a reference answer."""
     sources = {"reference answer": reference} if reference and reference.strip() else {}
     async with seat_jury(jury, options) as council:
         return await council.judge(text, question, pass_mark=pass_mark, files=sources)

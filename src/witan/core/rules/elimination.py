@@ -31,11 +31,12 @@ class Round:
         Weight of the ballots that place the candidate first among those left; k tied for first
         have 1/k each; 0 for a candidate that is out.
     exhausted : float
-        Weight of the ballots that rank somebody, but nobody who is left.
+        Weight of the ballots that rank some candidates, but none that remain.
     eliminated : int
-        Index of the candidate that goes.
+        Index of the eliminated candidate.
     broken_by : {"none", "borda", "seat"}
-        What decided who goes: first places alone, then lower Borda, then the later seat.
+        What decided the elimination: ``none``, first places alone; ``borda``, the lower Borda
+        score; ``seat``, the later seat.
     """
 
     first_places: NDArray[np.float64]
@@ -75,11 +76,12 @@ class Round:
 def irv(profile: Profile) -> Scores:
     """Score a candidate by its place in the order of elimination.
 
-    In each round every ballot gives its weight to the candidate it places highest among those
-    left, k tied for highest having 1/k each; a ballot that ranks nobody left is exhausted. The
-    candidate with the smallest sum goes; of several the one with the lowest Borda score on the
-    whole profile. Where Borda ties too, up to six candidates every order of elimination is
-    followed; above, the later seat goes. With V candidates with votes,
+    In each round every ballot gives its weight to the remaining candidate it places highest, split
+    equally if several tie for highest; a ballot that ranks none of the remaining candidates is
+    exhausted. The candidate with the smallest sum is eliminated; among several, the one with the
+    lowest Borda score on the whole profile. If these tie too, every order of elimination is
+    followed with up to six candidates; with more, the later seat is eliminated. With V candidates
+    with votes,
 
         score[c] = (V − best place of c over the followed orders) / (V − 1),
 
@@ -91,7 +93,7 @@ def irv(profile: Profile) -> Scores:
         ``score`` (C, S), in [0, 1]; NaN for a candidate that no ballot ranks.
         ``seat_order_decided`` (S,): with seven candidates or more, seat order broke a tie.
         ``details["exhausted"]`` (S,): weight of the ballots that rank neither of the last two, on
-        the path on which the later seat goes; 0 if there are no two.
+        the path that eliminates the later seat; 0 with fewer than two candidates.
         ``details["decided_by_borda"]`` (S,): on a followed path Borda narrowed a tie for fewest.
 
     References
@@ -116,7 +118,7 @@ def irv(profile: Profile) -> Scores:
 def irv_rounds(profile: Profile) -> tuple[Round, ...]:
     """List the eliminations of one session, ties broken by seat order.
 
-    It is one of the orders that `irv` follows, laid open for recounting by hand.
+    This is one of the orders that `irv` follows, in a form that can be recounted by hand.
 
     Parameters
     ----------
@@ -126,7 +128,7 @@ def irv_rounds(profile: Profile) -> tuple[Round, ...]:
     Returns
     -------
     tuple of Round
-        One fewer than there are candidates with votes. The one never eliminated wins.
+        One round fewer than candidates with votes. The candidate that is never eliminated wins.
 
     Raises
     ------
@@ -153,7 +155,7 @@ class _Ballots:
 
     ``below[r, c, s]`` is the place less one; unranked is the largest number of its type, below
     everything. ``share[k]`` is what each of k tied candidates gets from a ballot of weight 1, in
-    parts of which `unit` make a whole ballot; None where no ballot ties anybody.
+    parts of 1/`unit` of a ballot; None if no ballot has a tie.
     """
 
     below: NDArray[np.unsignedinteger[Any]]
@@ -221,7 +223,7 @@ class _FollowedOrders:
 
     @classmethod
     def start(cls, ballots: _Ballots) -> "_FollowedOrders":
-        """Everybody in first place, nothing decided."""
+        """Start with every candidate in first place and nothing decided."""
         n_sessions = ballots.has_votes.shape[1]
         return cls(
             best_place=np.ones(ballots.has_votes.shape, dtype=np.int16),

@@ -44,7 +44,7 @@ def elo(
         ρ_i ← ρ_i + k Σ_{j met} (result_ij − 1 / (1 + 10^((ρ_j − ρ_i) / base))).
 
     Neither the order of candidates nor that of ballots matters; the order of sessions does.
-    Ratings that moved sum to as much as they began with.
+    The changes of each session sum to 0.
 
     Parameters
     ----------
@@ -56,13 +56,13 @@ def elo(
     base : float
         The difference at which odds are ten to one; above 0.
     initial : float
-        What everybody starts from.
+        Every candidate's rating before its first match.
 
     Returns
     -------
     Scores
         ``score``: ratings after the last session, shape (C, 1); NaN for a candidate that played
-        no match. ``details["matches"]``: how many it played, shape (C, 1).
+        no match. ``details["matches"]``: the number of matches it played, shape (C, 1).
 
     Raises
     ------
@@ -158,20 +158,20 @@ def rate_matches(
     """Rate models by their matches, sessions in the order of time.
 
     The numbers are those of the rule `elo` on the same sessions: all matches of a session move
-    the ratings ρ at once, from where they stood before it,
+    the ratings ρ at once, starting from their values before it,
 
         ρ_i ← ρ_i + k Σ_{j met} (result_ij − 1 / (1 + 10^((ρ_j − ρ_i) / base))).
 
-    The order of sessions matters, because a win counts by the ratings of that moment and later
-    ones undo part of it: the same sessions in another order end elsewhere, by about k. That is
-    why no sums can stand in for the stream, why no error is stated, and why a leaderboard orders
-    by it only when asked to.
+    The order of sessions matters: a win counts by the ratings at that moment, and later wins undo
+    part of it, so the same sessions in another order give ratings that differ by about k. Elo can
+    therefore not be computed from sums, has no standard error, and orders a leaderboard only on
+    request.
 
     Parameters
     ----------
     matches
-        In the order of time; those of one session next to each other, in any order among
-        themselves. Pairs without ballots, and of a model with itself, are passed over.
+        In the order of time; matches of one session are adjacent, in any order. Pairs without
+        ballots and pairs of a model with itself are skipped.
 
     Raises
     ------

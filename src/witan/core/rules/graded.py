@@ -1,7 +1,7 @@
 """Rules over grades: mean, standardised, calibrated, or blended with Borda.
 
 Grades come as unsigned integers, 0 for none, or as floats, NaN for none; both give the same
-scores. Without any grades in the profile, nobody is graded.
+scores. In a profile without grades, every candidate is ungraded.
 """
 
 from typing import Any
@@ -63,8 +63,8 @@ def range_(profile: Profile) -> Scores:
     Scores
         ``score`` (C, S): in grades; NaN without one.
         ``std_error`` (C, S): in grades; sample standard deviation over √votes, NaN under two
-        votes. Where all grades of a session are whole numbers, the variance of a vote is at least
-        1/12, else 1/48.
+        votes. If all grades of a session are whole numbers, the variance of a vote is at least
+        1/12, otherwise at least 1/48.
 
     References
     ----------
@@ -102,8 +102,8 @@ def normalized_scores(profile: Profile) -> Scores:
     Scores
         ``score`` (C, S): in standard deviations of a ballot; NaN without a grade.
         ``std_error`` (C, S): population standard deviation of the z over √votes, NaN under two.
-        ``fell_back`` (S,): True where no ballot tells two candidates apart; score and error are
-        then those of `borda`.
+        ``fell_back`` (S,): True where every ballot grades all its candidates the same; score and
+        error are then those of `borda`.
 
     References
     ----------
@@ -153,7 +153,7 @@ def hybrid(profile: Profile, *, alpha: float = 0.5) -> Scores:
     Scores
         ``score`` (C, S): in [0, 1] for grades from 1 to 10; NaN without any vote.
         ``std_error`` (C, S): α·error of borda + (1 − α)·error of the mean grade/9. The two come
-        from the same ballots and are taken as fully correlated, so it errs on the wide side.
+        from the same ballots and are treated as fully correlated, so the error is conservative.
         ``details["ungraded"]`` (C, S): True where the score is Borda alone.
 
     Raises
@@ -250,7 +250,7 @@ def _standardise_whole(
     score *= share
     error *= share
     error -= np.multiply(score, score, out=z)
-    # Where all agree, a rounding error must not count as a difference.
+    # If all agree, a rounding error must not count as a difference.
     np.copyto(error, 0.0, where=error < DUST)
     error *= np.where(votes > 1, share, np.nan)
     return np.round(score, DECIMALS, out=score), np.sqrt(error, out=error), spread[:, 0] > 0

@@ -49,10 +49,10 @@ def kemeny(profile: Profile) -> Scores:
         sum over pairs it places a above b of the weight of the ballots that rank b strictly
         above a.
 
-    A ballot that ties a pair, or does not rank both, says nothing of it. Up to six candidates the
-    mean runs over all rankings of least distance. Above, it is the place in one of them: the one
-    that places the fewest pairs against the order by per-ballot Borda score; of those the one
-    that places the fewest against seat order, the lowest seats first.
+    A ballot that ties a pair, or does not rank both, does not count for that pair. With up to six
+    candidates the mean is over all rankings of least distance. With more, the score uses only one
+    of them: the ranking that reverses the fewest pairs of the order by per-ballot Borda score;
+    among several, the one that reverses the fewest pairs of seat order, the lowest seats first.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class _Results:
 
     @classmethod
     def empty(cls, n_candidates: int, n_sessions: int) -> "_Results":
-        """Make room for the sessions."""
+        """Allocate arrays for the sessions."""
         return cls(
             score=np.empty((n_candidates, n_sessions)),
             distance=np.empty(n_sessions),

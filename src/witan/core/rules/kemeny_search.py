@@ -1,11 +1,11 @@
 """Exact Kemeny rankings: by subsets of candidates, or a linear program.
 
 Candidates that majority cycles do not tie together are in a forced order, so each strongly
-connected component of the weak-majority graph is ranked by itself: up to `BY_SUBSETS` candidates
-over all of its subsets, beyond over those that a linear program cannot rule out.
+connected component of the weak-majority graph is ranked by itself: with up to `BY_SUBSETS`
+candidates over all of its subsets, with more over those that a linear program cannot rule out.
 
 **Subsets.** ``rest[U]`` is the least cost of ordering the candidates of the set U among
-themselves. Whoever of them comes first pays against the others once and for all, so
+themselves. The cost of placing one of them first does not depend on the order of the others, so
 
     rest[U] = min over c in U of  cost(c above U − c) + rest[U − c].
 
@@ -15,15 +15,16 @@ filtered without listing them. A set is a bit mask, and all sets of one size are
 all sessions (Held and Karp's scheme; C·2^(C−1) choices instead of C! rankings).
 
 **Bound.** The linear orders of n candidates are 0/1 points: the variable of a pair i < j is 1 if i
-stands above j, and 0 ≤ x_ij + x_jk − x_ik ≤ 1 for all i < j < k. Dropping that a point be whole
-leaves a linear program. Any non-negative duals of its cuts, good or bad, prove that for every
-ranking
+is above j, and 0 ≤ x_ij + x_jk − x_ik ≤ 1 for all i < j < k. Without the requirement that points
+are whole numbers, this is a linear program. Any non-negative duals of its cuts, optimal or not,
+prove that for every ranking
 
     cost = bound + sum of the penalties of its pairs + sum of the tolls of its triples,
 
 where no penalty (the reduced cost of a pair, if it is placed against its sign) and no toll (the
 dual of a cut, if the triple leaves it slack) is negative. The bound is summed here from the duals,
-so it holds however precisely the program was solved; solving it well only makes the excess small.
+so it is valid however precisely the program was solved; a precise solution only makes the excess
+small.
 """
 
 import math
@@ -55,10 +56,10 @@ LARGEST = 1e4
 """Costs are scaled to this for the solver, whose tolerances are absolute."""
 
 MAX_PREFIXES = 500_000
-"""Most sets of a search, a few seconds' worth."""
+"""Most sets in one search, which then takes a few seconds."""
 
 AT_ONCE = 1 << 22
-"""Cells of (sets, triples) that are looked at together."""
+"""Cells of (sets, triples) that are processed at once."""
 
 Sets = NDArray[np.bool_]
 
@@ -75,7 +76,7 @@ ROUNDING = 1e-2
 """Tolerance for sums of whole numbers in floating point."""
 
 COUNTED = 2**53
-"""Numbers of optimal rankings up to this one are exact; beyond, they are not given."""
+"""Numbers of optimal rankings up to this one are exact; larger ones are not reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Layer:
     Parameters
     ----------
     sets : shape (n_sets,)
-        Bit masks in ascending order; a set's row is its place in here.
+        Bit masks in ascending order; a set's row is its index in this array.
     member, less : shape (n_sets, k)
         The members of each set in seat order, and the set without that member.
     """
@@ -150,7 +151,7 @@ def optima_of(
     Parameters
     ----------
     pair_costs : array, shape (C, C, S)
-        ``over[i, j]`` is what a ranking pays for placing j above i. Integers, or floats.
+        ``over[i, j]`` is the cost of placing j above i. Integers, or floats.
     slack : float array, shape (S,), optional
         Costs no further apart than this count as equal; None (integers) means exactly equal.
     within : optional
@@ -229,14 +230,14 @@ def nearest(optima: Optima, target: NDArray[np.bool_]) -> tuple[Index, NDArray[n
     Parameters
     ----------
     target : bool array, shape (C, C, S)
-        ``target[i, j]``: i is placed strictly above j; a pair equal there says nothing.
+        ``target[i, j]``: i is placed strictly above j; pairs that are equal there do not count.
 
     Returns
     -------
     order : array, shape (C, S)
-        Candidates, best first. Of several equally near, the one that places the fewest pairs
-        against seat order; of these the one whose first place has the lowest seat, then whose
-        second has, and so on.
+        Candidates, best first. Among several equally near, the one that reverses the fewest pairs
+        of seat order; among these, the one with the lowest seat in first place, then in second
+        place, and so on.
     several : bool array, shape (S,)
         Whether several were equally near.
     """
@@ -289,7 +290,7 @@ def barrier(pair_costs: Cells) -> Barrier:
     Parameters
     ----------
     pair_costs : float array, shape (n, n)
-        What a ranking pays for placing j above i; n ≥ 3.
+        The cost of placing j above i; n ≥ 3.
 
     References
     ----------
@@ -386,7 +387,7 @@ class _Cuts:
         return triples[:, by_second], np.concatenate(paid)[by_second]
 
     def extend(self, x: Cells) -> bool:
-        """Add the most violated cuts; False without any."""
+        """Add the most violated cuts; return False if there are none."""
         value = x[self.triples] @ np.array([1.0, 1.0, -1.0])
         violation = np.concatenate([value - 1.0, -value])
         violation[self.indices] = 0.0
@@ -439,7 +440,7 @@ class Prefixes:
     Parameters
     ----------
     sets : per size from 0 to n − 1, bool array, shape (n_sets, n)
-        Who is in the set.
+        Members of each set.
     moves : per size, three arrays of one length
         Row of the set, the candidate placed next, and row of the set reached; ascending by the
         first and then the second.
@@ -451,14 +452,14 @@ class Prefixes:
 
 @dataclass(frozen=True, slots=True)
 class RankingChoice:
-    """The ranking chosen by several goals in turn.
+    """The ranking chosen by several goals, one after another.
 
     Parameters
     ----------
     order : shape (n,)
         Best first.
     counts
-        After each goal, how many rankings were still level; exact up to 2^53.
+        Number of rankings still tied after each goal; exact up to 2^53.
     """
 
     order: Index
@@ -529,8 +530,8 @@ def _tolls(wall: Barrier, sets: Sets) -> Cells:
 def choose(prefixes: Prefixes, goals: Goals) -> RankingChoice:
     """Find the ranking of lexicographically least goals.
 
-    What no goal separates is separated by seat: the lowest seat first, then the lowest second,
-    and so on. There has to be a ranking.
+    Remaining ties are broken by seat: the lowest seat first, then the lowest second, and so on.
+    There must be at least one ranking.
     """
     rest: list[Cells] = [np.zeros(1) for _ in goals]
     ways: list[Cells] = [np.ones(1) for _ in goals]
@@ -657,9 +658,9 @@ def rank_component(
 def _rank_by_prefixes(pair_costs: Cells, target: Cells, slack: float | None) -> Consensus:
     """Search the possibly optimal rankings; beyond a limit, the nearest of them.
 
-    With ties enough, more rankings are optimal than can be searched. Then a second goal, and if
-    need be a third, joins the first in one sum, in which it weighs less than any difference of
-    the first, so that the bound rules out the rankings that lose by the later goals as well.
+    With many ties, more rankings are optimal than can be searched. Then a second goal, and if
+    needed a third, is added to the first with a weight below the first's smallest difference, so
+    that the bound also rules out rankings that are worse by the later goals.
     """
     n = len(pair_costs)
     seats = np.triu(np.ones((n, n)), 1)
@@ -695,9 +696,9 @@ def _rank_by_prefixes(pair_costs: Cells, target: Cells, slack: float | None) -> 
 def _search(total: Cells, wall: Barrier, tolerance: float, goals: Goals) -> RankingChoice | None:
     """Choose among all rankings optimal in `total`; None beyond the limit.
 
-    The known ranking may be worse than the best, and the sets that its room admits are many.
-    So a part of the room is tried first: a ranking found in there that costs no more than the
-    bound and that part is better than all those left out.
+    The known ranking may be worse than the best, so that its excess over the bound admits many
+    sets. A part of the excess is therefore tried first: a ranking found there that costs no more
+    than the bound plus that part is better than all rankings left out.
     """
     bound = cost(total, wall.order) - wall.room
     for share in (0.125, 0.25, 0.5, 1.0):

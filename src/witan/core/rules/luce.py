@@ -25,7 +25,7 @@ SETTLED = 1e-7
 """A last step this small, relative to the strengths, leaves about its square as error."""
 
 STALLED = 1e-5
-"""Below this a Newton step that does not halve is rounding, and the fit has stopped moving."""
+"""Below this, a Newton step that does not halve is rounding error: the fit has converged."""
 
 DEAD_HEAT = 1e-9
 """Strengths this close are equal: candidates in symmetric positions differ by rounding alone."""
@@ -59,8 +59,9 @@ def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
 
     where σ(x) = 1 / (1 + exp(−x)): every candidate with a vote also has `ghost_wins` wins and as
     many losses against one ghost candidate, whose strength is free. Only differences matter, so the
-    ghost is held at 0 during the fit and θ is centred afterwards. The prior makes a 3–0 finite
-    and joins what no ballot compared; `connected` says where it had to.
+    ghost is fixed at 0 during the fit and θ is centred afterwards. The prior makes estimates finite
+    after a 3–0 and connects candidates that no ballots compare; `connected` is False where that was
+    needed.
 
     Parameters
     ----------
@@ -75,13 +76,13 @@ def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
         ``score``: θ in logits, shape (C, S), mean 0 over the candidates with votes; NaN for one
         without. ``std_error``: of the centred strengths; NaN where fewer than two candidates
         have votes. The n(n − 1)/2 pairs of one ballot of n candidates are not independent: in a
-        random order a candidate's wins vary (n + 1)/3 times as much as so many coin tosses. The
-        information J of the score is therefore counted with each ballot's pairs weighing
-        (n + 1)/3, and the variance is H⁻¹ J H⁻¹ with H the information of the likelihood.
-        ``details["p_beats_matchup"]``: σ(θ_i − θ_j), the chance that i beats j on one more
-        ballot, shape (C, C, S); NaN on the diagonal, without votes, and between candidates that
-        no chain of comparisons joins. ``details["connected"]``: whether such chains join all
-        candidates with votes, shape (S,), the ghost left out.
+        random order a candidate's wins vary (n + 1)/3 times as much as the same number of coin
+        tosses. The information J of the score is therefore counted with each ballot's pairs
+        weighing (n + 1)/3, and the variance is H⁻¹ J H⁻¹ with H the information of the likelihood.
+        ``details["p_beats_matchup"]``: σ(θ_i − θ_j), the chance that i beats j on one more ballot,
+        shape (C, C, S); NaN on the diagonal, without votes, and between candidates that no chain of
+        comparisons joins. ``details["connected"]``: whether such chains join all candidates with
+        votes, shape (S,), not counting the ghost.
 
     Raises
     ------
@@ -126,9 +127,9 @@ def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
 def plackett_luce(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     r"""Fit one log-worth per candidate to rankings read as choices, best first.
 
-    A ballot fills its places l = 1, 2, … one after the other, each time choosing c among those
-    left with probability proportional to exp θ_c. Ties are treated as Efron treats tied times: a
-    group of g candidates whose first place is f stays in the choice with the share
+    A ballot fills its places l = 1, 2, … in order, choosing c among the remaining candidates with
+    probability proportional to exp θ_c. Ties are treated as Efron treats tied times: a group of g
+    candidates whose first place is f stays in the choice with the share
 
         u_i(l) = clip((f + g − l) / g, 0, 1),
 
@@ -205,7 +206,7 @@ def _choice_shares(places: NDArray[Any]) -> Array:
 
     u[c, i] is the share of i at c's place.
 
-    The places of a tied group go to its members in seat order, which is only a way to list them.
+    The places of a tied group go to its members in seat order, an arbitrary choice.
     """
     n_candidates = places.shape[0]
     ranked = places > 0
@@ -245,7 +246,7 @@ def fit_matchups(
         ``wins[i, j]`` is how often i beat j, ties counted half each way.
     ghost_wins : float
         Wins, and as many losses, of every candidate against a ghost of strength 0. With 0 the
-        caller answers for the existence of the maximum, and strengths sum to 0.
+        caller must ensure that a maximum exists, and strengths sum to 0.
     has_votes : bool array, shape (C, S)
         Candidates to fit; the others stay at 0.
 
@@ -269,7 +270,8 @@ def fit_matchups(
     def derivatives(strength: Array) -> tuple[Array, Array]:
         gradient, _ = ghost(strength, ghost_wins, has_votes)
         won = logistic(strength[:, np.newaxis] - strength)
-        # Wins and losses apart: their difference would lose all digits where one is near 0.
+        # Sum wins and losses separately: their difference would lose all digits where one is near
+        # 0.
         gradient += (wins * won.swapaxes(0, 1) - losses * won).sum(axis=1)
         return gradient, pair_information(strength, met, ghost_wins, has_votes)
 
@@ -308,8 +310,8 @@ def maximise(subject: str, derivatives: Derivatives, shape: tuple[int, ...]) -> 
     (the ghost's 0 included), so the step log(1 + r)/r with r = max d − min d never overshoots.
 
     A session has settled when its step is small relative to the spread of its strengths, or so
-    small that only rounding is left of it: how far down a step can go depends on the ballots, their
-    weights and the processor.
+    small that it is only rounding error; how small that is depends on the ballots, their weights
+    and the processor.
     """
     strength = np.zeros(shape)
     before = np.inf
@@ -377,7 +379,7 @@ def _centred_variance(
 ) -> Array:
     """Variance of strength less the mean over voted candidates, shape (C, S).
 
-    The inverse is centred before it is squared: what the prior alone holds up cancels first.
+    The inverse is centred before it is squared, so that terms from the prior alone cancel first.
     """
     identity = np.broadcast_to(np.eye(len(information))[:, :, np.newaxis], information.shape)
     inverse = _solve(information, identity)

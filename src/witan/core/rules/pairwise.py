@@ -24,7 +24,7 @@ CHUNK_CELLS = 1 << 17
 
 
 def round_to_grid(sums: Floats, total: Floats) -> NDArray[np.int64]:
-    """Weighted sums as whole multiples of total/2⁴⁰, against float ties.
+    """Round weighted sums to multiples of total/2⁴⁰, so that ties are exact.
 
     0.1 + 0.2 and 0.3 differ in binary; sums of real weights that differ by less than one part in
     10¹² of the total are taken as equal.
@@ -42,8 +42,8 @@ def round_to_grid(sums: Floats, total: Floats) -> NDArray[np.int64]:
 def voted_first(has_votes: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Seats of up to `FOLLOWED` candidates, (m, S), voted ones first.
 
-    Candidates without votes thus never push a session over the number up to which ties are
-    followed. Seat order holds within both groups.
+    Candidates without votes thus never push a session over the limit for following ties. Both
+    groups are in seat order.
     """
     return np.argsort(~has_votes, axis=0, kind="stable")[:FOLLOWED]
 
@@ -51,9 +51,7 @@ def voted_first(has_votes: NDArray[np.bool_]) -> NDArray[np.intp]:
 def whole_margins(profile: Profile) -> NDArray[np.signedinteger[Any]]:
     """Count ballots for i over j less the reverse, (C, C, S).
 
-    The counts are whole numbers.
-
-    Counts when every ballot weighs 1, else multiples of `round_to_grid`.
+    Whole numbers: counts if every ballot weighs 1, otherwise multiples as in `round_to_grid`.
     """
     margins = matchups(profile).margins
     if profile.weights is None:
@@ -212,24 +210,25 @@ def ranked_pairs(profile: Profile) -> Scores:
     """Score a candidate by its locked share of rivals below or level.
 
     Pairs are locked in by falling margin unless they would close a cycle. With equal margins the
-    order of locking may matter. For up to six candidates all of them are followed, each candidate
-    being credited with its best place:
+    order of locking may matter. With up to six candidates all orders are followed, and each
+    candidate gets its best place:
 
         score[c] = 1 − (best place of c − 1) / rivals.
 
-    A linear order comes out under some breaking of ties if and only if it is a stack: for every x
-    above y, a path leads down the order from x to y whose every margin is at least that of y over
-    x. Pairs with margin 0 may go either way. Where the majorities have no cycle all of them are
-    locked, and the best place of c is one below the candidates with a chain of majorities over c.
+    Some way of breaking ties produces a linear order if and only if the order is a stack: for every
+    x above y, a path down the order from x to y has only margins that are at least that of y over
+    x. Pairs with margin 0 may go either way. If the majorities have no cycle, all of them are
+    locked, and the best place of c is 1 + the number of candidates with a chain of majorities over
+    c.
 
-    With votes for more candidates, equal margins are locked in seat order, and the rivals above c
-    are those with a locked path to it.
+    If seven or more candidates have votes, equal margins are locked in seat order, and the rivals
+    above c are those with a locked path to it.
 
     Returns
     -------
     Scores
         ``score`` (C, S), in [0, 1]; NaN for a candidate that no ballot ranks; every winner has 1.
-        ``seat_order_decided`` (S,): with seven candidates or more, a pair was refused that
+        ``seat_order_decided`` (S,): with seven candidates or more, a pair was not locked that
         another order of equal margins would have locked.
 
     References
@@ -282,7 +281,7 @@ def _fewest_above(margins: Margins) -> NDArray[np.int16]:
 def _chains(no_defeat: NDArray[np.bool_], orders: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Orders without a defeat by the next below, shape (orders, S).
 
-    Every stack is one of these few, since between neighbours the only path down is direct.
+    Every stack is one of these, because the only path down between neighbours is direct.
     """
     chains: NDArray[np.bool_] = no_defeat[orders[0], orders[1]]
     for upper, lower in pairwise(orders[1:]):

@@ -29,7 +29,7 @@ class WholeSums:
     Parameters
     ----------
     votes : integer array, shape (C, S), or (C, 1) or (1, 1) where these are equal
-        Ballots that hold one, v.
+        Number v of ballots that have a number for the candidate.
     total : integer array, shape (C, S)
         Their sum, Σx.
     spread : integer array, shape (C, S)
@@ -44,9 +44,9 @@ class WholeSums:
 def presence(values: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.uint8]:
     """Mark each ballot's numbers as present, 1, or absent, 0.
 
-    The shape is (R, C, S), or (R, C, 1) where sessions agree.
+    The shape is (R, C, S), or (R, C, 1) if all sessions have the same presence, as when every
+    member votes and its own answer is recused.
 
-    They agree where every member votes and its own answer is recused.
     """
     if values.shape[2] == 1:
         return (values > 0).view(np.uint8)
@@ -85,10 +85,10 @@ def whole_sums(values: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uin
 def whole_error(sums: WholeSums, unit: int = 1, divisor: int = 1) -> NDArray[np.float32]:
     """Estimate the standard error of whole numbers' mean, (C, S).
 
-    It is NaN under two votes.
+    It is NaN with fewer than two votes.
 
     It is sqrt(max(sample variance, 1/12) / v), with the variance in the unit of a rank or grade:
-    what is read off in whole numbers is known to ±½ only, so agreement never makes an error of 0.
+    whole numbers are known only to ±½, so the error is never 0.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ def weighted_error(
 
         error² = max( Q·s²,  Σ w²·vote_variance ) / W²,    s² = Σ w(x − mean)² / (W − Q/W),
 
-    where s² is the unbiased variance of one vote, which for equal weights is the sample variance;
-    the error is not below that of votes that have the stated variance each.
+    where s² is the unbiased variance of one vote, which for equal weights is the sample variance.
+    The error is at least that of votes that each have `vote_variance`.
 
     Parameters
     ----------
@@ -165,18 +165,18 @@ def borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:
 
     With p the rank, n the candidates ranked on the ballot and k those it could have ranked,
 
-        per_ballot   (n − p)/(n − 1)   every ballot spans 0 to 1; n = 1 says nothing
+        per_ballot   (n − p)/(n − 1)   every ballot spans 0 to 1; n = 1 is not counted
         roster       (k − p)/(k − 1)   ADR-007's listing; a short ballot stays near the top
         truncated    (n − p)/(k − 1)   a short ballot gives at most (n − 1)/(k − 1)
 
-    and the score is the weighted mean over the ballots that rank the candidate; k = 1 says
-    nothing. On complete ballots all three agree. Omission gains under `roster` and loses under
+    and the score is the weighted mean over the ballots that rank the candidate; k = 1 is not
+    counted. On complete ballots all three agree. Omission gains under `roster` and loses under
     `truncated`, so where reviewers may leave candidates out, only the latter deters it.
 
     Parameters
     ----------
     profile : Profile
-        n is `lengths`, else the places held; k is `eligible`, else C.
+        n is `lengths`, or by default the number of places; k is `eligible`, or by default C.
 
     Returns
     -------
@@ -185,8 +185,8 @@ def borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:
         ``std_error`` (C, S): sample standard deviation over √votes, NaN under two votes. Ranks are
         whole numbers, so a vote's variance is at least 1/12 in ranks, which is the mean over the
         candidate's ballots of 1/12 over the divisor squared; it is never 0.
-        Errors are held in single precision, scores in double. Outcomes restate the score as
-        ``points``, score × (C − 1), ADR-007's scale.
+        Errors have single precision, scores double. Outcomes restate the score as ``points``, score
+        × (C − 1), ADR-007's scale.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""The rules by name: needs, promises and uses of each.
+"""The rules by name: requirements, axioms and uses of each.
 
 A rule is a pure function from a `Profile` to `Scores`. Registering it records its name, its
 parameters and their defaults, its source and the axioms it satisfies, so that a stored outcome
-names and rebuilds exactly what produced it. Other packages add rules by the entry point
-``witan.rules``; these are looked up only when a name is not among our own.
+names the rule that produced it and can be recomputed. Other packages add rules through the entry
+point ``witan.rules``; they are looked up only if a name is not built in.
 """
 
 import inspect
@@ -37,7 +37,7 @@ ErrorKind = Literal["sample", "population", "fit", "asymptotic"]
 
 
 class Axiom(StrEnum):
-    """Promises of a rule for every profile; the tests check each."""
+    """Axioms that a rule can satisfy for every profile; tests check each."""
 
     ANONYMITY = "anonymity"
     NEUTRALITY = "neutrality"
@@ -79,12 +79,12 @@ class Scores(Deferrable):
 
     @classmethod
     def defer_errors(cls, score: Floats, error: Callable[[], Floats]) -> "Scores":
-        """Make scores with errors computed on first read; the rest is known."""
+        """Make scores with errors that are computed on first read."""
         return cls.defer_rest(score, lambda: cls(score, error()), fit=None)
 
     @classmethod
     def defer_rest(cls, score: Floats, build: Callable[[], "Scores"], **known: Any) -> "Scores":
-        """Make scores with errors, and a fit, that are built on first read."""
+        """Make scores with errors and a fit that are computed on first read."""
         return cls.defer(
             build,
             score=score,
@@ -107,22 +107,22 @@ class Rule:
         ``rankings``, ``grades``, or ``history`` (sessions in the order of time; such a rule
         returns a single column of scores for all of them).
     lower_is_better
-        True only where tradition has it so (a mean rank).
+        True only for rules with that convention, such as a mean rank.
     tie_break
-        What separates equal scores by default: ``wins``, ``borda`` or ``none``.
+        Default tie-break of equal scores: ``wins``, ``borda`` or ``none``.
     error
-        What its standard error is, and so its interval: ``sample`` and ``population`` deviations of
-        the votes over √votes (Student's t, pooled), of a ``fit`` (t on its residual freedom),
-        or ``asymptotic`` (normal).
+        Kind of standard error, and so of interval: ``sample`` and ``population`` deviations of the
+        votes over √votes (Student's t, pooled), of a ``fit`` (t on its residual freedom), or
+        ``asymptotic`` (normal).
     bounds
-        What a score can be; intervals end there.
+        Range of scores; intervals do not extend beyond it.
     searchable_up_to, recount_cells
         Candidates, and cells of (R, C, recounts), up to which recounts are quick enough to search
         for ballots to flip.
     reads_both
-        A rule that needs grades but scores by a ranking where there is none.
+        Whether a rule that needs grades falls back to a ranking where there are none.
     rivals
-        Where a candidate must meet another to have a score on a leaderboard: on one ``ballot``, in
+        Where a candidate must meet a rival to have a score on a leaderboard: on one ``ballot``, in
         the ``session``, or ``none`` if scores compare nobody.
     trace
         Steps of one session: name → function of its profile and the candidates' names.
@@ -257,7 +257,7 @@ class Registry(Mapping[str, Rule]):
 
     def __getitem__(self, name: str) -> Rule:
         if name not in self._rules:
-            _entry_points.cache_clear()  # a package may have been installed meanwhile
+            _entry_points.cache_clear()  # a package may have been installed in the meantime
             for entry in _entry_points().select(name=name):
                 loaded = entry.load()
                 if not isinstance(loaded, Rule):

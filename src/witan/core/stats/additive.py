@@ -5,9 +5,9 @@ Model, for ballot r and candidate c of one session,
     y[r, c] = effect[c] + offset[r] + error,    error ~ N(0, σ² / weight[r]),
 
 with y the grades divided by the reviewer's scale, or ranks with the sign turned. Least squares
-takes an offset out exactly even where reviewers judged different sets, which centring each ballot
-does not. Everything depends on which cells are present only through a C × C Laplacian, shared by
-all sessions of one pattern, so a batch is a handful of passes over contiguous sessions.
+removes offsets exactly, even where reviewers judged different sets; centring each ballot does not.
+The pattern of present cells enters only through a C × C Laplacian, shared by all sessions of one
+pattern, so a batch takes a few passes over contiguous sessions.
 """
 
 from collections.abc import Callable
@@ -52,22 +52,23 @@ class AdditiveFit:
     effects : float array, shape (C, S)
         NaN for a candidate on no ballot. In grade points of the panel, or in ranks.
     residual_variance : float array, shape (S,)
-        s², never less than the rounding of the data explains; NaN without residual freedom.
+        s², at least the variance from rounding; NaN without residual freedom.
     least_variance : float array, shape (S,)
-        What the rounding of the data explains alone.
+        Variance from the rounding of the data alone.
     df : float array, shape (S,)
         Residual degrees of freedom: cells − ballots − candidates + components.
     inverses : float array, shape (P, C, C)
         Pseudo-inverse of each pattern's Laplacian: covariance of the effects over σ².
     components : int array, shape (P, C)
-        Candidates with different numbers were never compared, not even through others; −1: absent.
+        Candidates with different numbers were never compared, directly or through others; −1:
+        absent.
     pattern : int array, shape (S,)
         Which pattern each session has.
     observed_variance : float array, shape (S,)
         Residual variance without a floor; NaN without residual freedom.
     chance_variance : float array, shape (S,), optional
-        Variance of strict places on ballots of this length, which ranking by chance shows; None: of
-        no ranks.
+        Variance of strict places on ballots of this length if ranked at random; None: not from
+        ranks.
     """
 
     effects: Floats
@@ -121,10 +122,10 @@ def fit_grades(profile: Profile) -> AdditiveFit:
 
         scale²[r] = (5·S̄² + (n[r] − 1)·S²[r]) / (5 + n[r] − 1),    y = grade · S̄ / scale[r],
 
-    so a reviewer who spreads its grades wider than its peers counts no more than they do, and
-    effects stay in grade points. The residual variance is at least that of rounding: 1/12 where
-    grades are whole, 1/48 where they are not, and step²/12 where they were converted from whole
-    numbers on a scale whose steps are larger than half a point of 1 to 10.
+    so a reviewer that spreads its grades wider than its peers counts no more than they do, and
+    effects stay in grade points. The residual variance is at least that of rounding: 1/12 for whole
+    grades, 1/48 for others, and step²/12 for grades converted from whole numbers on a scale with
+    steps larger than half a point of 1 to 10.
     """
     _, fit = fit_effects(profile)
     return fit()
@@ -141,7 +142,7 @@ def fit_effects(profile: Profile) -> tuple[Floats, Callable[[], AdditiveFit]]:
 
 
 def _rounding_variance(grades: NDArray[Any], rounding: Floats | None) -> Floats:
-    """What the rounding of grades (R, C, S) explains alone; absent ones are 0."""
+    """Variance from the rounding of grades (R, C, S) alone; absent ones are 0."""
     if grades.dtype.kind in "iu":
         least = np.full(grades.shape[2], ROUNDING_VARIANCE)
     else:
@@ -153,8 +154,8 @@ def _rounding_variance(grades: NDArray[Any], rounding: Floats | None) -> Floats:
 def fit_ranks(profile: Profile) -> AdditiveFit:
     """Fit negated ranks: higher is better.
 
-    The residual variance is at least 1/2: clear-cut ranks of the others say nothing of two
-    candidates in coin-flip order, whose difference varies by 1.
+    The residual variance is at least 1/2: two candidates in random order have a difference of
+    variance 1, however consistently the others are ranked.
     """
     mask = profile.rank_mask
     _, fit = _fit(profile.places, mask, profile.weights, is_scaled=False, unit=-0.5)
@@ -171,8 +172,8 @@ def fit_ranks(profile: Profile) -> AdditiveFit:
 def fit_rows(values: Floats) -> AdditiveFit:
     """Fit float ranks (R, C, S); NaN: none.
 
-    The least variance is that of ranks. The residual one may be half of it: tests take the larger,
-    probabilities the smaller.
+    The least variance is that of ranks. The residual variance may be half of it: tests use the
+    larger, probabilities the smaller.
     """
     mask = ~np.isnan(values)
     least = np.full(values.shape[2], ORDER_VARIANCE)
@@ -202,8 +203,8 @@ def adjusted_grades(profile: Profile) -> Floats:
 def pair_variances(values: Floats) -> tuple[Floats, NDArray[np.integer[Any]]]:
     """Variance of a pair's mean difference, from its own ballots.
 
-    The pooled variance of the fit takes all candidates to be judged with one noise. Where a pair is
-    judged with more, its own differences show it.
+    The pooled variance of the fit assumes the same noise for all candidates. A pair judged with
+    more noise shows it in its own differences.
 
     Parameters
     ----------
@@ -251,7 +252,7 @@ def _fit(
     -------
     effects : float array, shape (C, S)
     fit
-        A function of the least variances that adds what recounts do not ask for.
+        A function of the least variances that computes what recounts do not need.
     """
     if weights is not None:
         mask = mask & (weights > 0)[:, np.newaxis]
@@ -387,7 +388,7 @@ def _components(cells: Floats) -> NDArray[np.intp]:
     present: NDArray[np.bool_] = cells.max(axis=1, initial=0.0) > 0
     reach = np.einsum("prc,prd->pcd", cells, cells) > 0
     for _ in range(max(1, n_candidates.bit_length())):
-        # Squaring a reachability relation doubles the length of the paths it holds.
+        # Squaring a reachability relation doubles the length of its paths.
         reach = np.einsum("pij,pjk->pik", reach.astype(np.float32), reach.astype(np.float32)) > 0
     lowest = np.where(reach.any(axis=2), reach.argmax(axis=2), n_candidates)
     components = np.full((n_patterns, n_candidates), -1, dtype=np.intp)

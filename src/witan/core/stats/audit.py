@@ -1,4 +1,4 @@
-"""Audit of reviewers, single and together, from an engine's sums."""
+"""Audit of reviewers, one by one and together, from an engine's sums."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -52,19 +52,19 @@ from witan.core.stats.sums import (
 Array = NDArray[np.float64]
 
 MIN_CANDIDATES = 30
-"""Candidates judged by two or more that a variance or an α needs."""
+"""Fewest candidates with two or more reviewers for a variance or an α."""
 
 MIN_GRADES = 50
-"""Grades beside lengths that a correlation needs."""
+"""Fewest pairs of a grade and a length for a correlation."""
 
 MIN_SESSIONS = 10
-"""Sessions that a mean over sessions needs."""
+"""Fewest sessions for a mean over sessions."""
 
 MIN_STABLE = 20
-"""Sessions that can be halved: ten in each half."""
+"""Fewest sessions for halving: ten in each half."""
 
 SPLITS = 200
-"""Random halvings that the stability of a ranking is averaged over."""
+"""Number of random halvings for the stability of a ranking."""
 
 OVERALL = -1
 """The code of the overall grade among criteria."""
@@ -84,7 +84,7 @@ class Alphas:
     Parameters
     ----------
     shares, grades
-        Of the shares of rivals beaten, and of grades.
+        α of the shares of rivals beaten, and of grades.
     """
 
     shares: Measure
@@ -93,20 +93,20 @@ class Alphas:
 
 @dataclass(frozen=True, slots=True)
 class CriterionAudit:
-    """Models' grades on one criterion, beside the overall grade.
+    """Models' grades on one criterion, compared with the overall grade.
 
     Parameters
     ----------
     criterion
         None: the overall grade itself.
     variance
-        Between reviewers of one answer, in squared grade points, mean over answers.
+        Variance between reviewers of one answer, in squared grade points, mean over answers.
     variance_over_overall
-        The same over that of the overall grade; below 1 reviewers agree more.
+        Ratio to the variance of the overall grade; below 1, reviewers agree more on the criterion.
     length
         Correlation with the log length of the answer, centred within the ballot.
     length_beyond_overall
-        The same less that of the overall grade; below 0 for a criterion that rewards brevity.
+        `length` minus that of the overall grade; below 0 if the criterion rewards brevity.
     """
 
     criterion: str | None
@@ -127,9 +127,9 @@ class PanelAudit:
     kendall_w, agreement
         Mean over sessions of Kendall's W, and of the leader's probability of being best.
     shared_error, effective_votes
-        ρ, and the independent votes that the R reviewers it was learned from are worth.
+        ρ, and the number of independent votes that its R reviewers are worth.
     length
-        Length beside the votes of all models.
+        Relation of length to the votes of all models.
     criteria
         The overall grade first, then every criterion by name.
     stability
@@ -159,8 +159,8 @@ def alphas(table: UnitSums, *, human: int, level: float) -> Alphas:
         D_o = 1/n · Σ_u 1/(m − 1) · Σ_{i ≠ j in u} (x_i − x_j)²,
         D_e = 1/(n(n − 1)) · Σ_{i ≠ j} (x_i − x_j)²,
 
-    since Σ_{i ≠ j} (x_i − x_j)² = 2(m·Σx² − (Σx)²). 1: all alike; 0: as by chance. Comparisons of
-    two are not in it, as `UnitSums` says.
+    since Σ_{i ≠ j} (x_i − x_j)² = 2(m·Σx² − (Σx)²). 1: all equal; 0: as by chance. Comparisons of
+    two are excluded (see `UnitSums`).
 
     References
     ----------
@@ -214,9 +214,9 @@ def shared_votes(table: HumanSums, *, level: float) -> tuple[Measure, Measure]:
     """ρ, the reviewers' shared error, and their effective votes.
 
     ρ is the mean over pairs of reviewers of the correlation of being right on the pairs that
-    people decided and both judged, clipped to [0, 1), as `shared_error` in
-    `witan.core.stats.concordance` says; the votes are R/(1 + (R − 1)·ρ) of the R reviewers in such
-    pairs, and their interval is that of ρ put through the same formula.
+    people decided and both judged, clipped to [0, 1), as in
+    `witan.core.stats.concordance.shared_error`. R reviewers in such pairs are worth R/(1 + (R −
+    1)·ρ) votes; the same formula gives their interval from that of ρ.
     """
     first, second = np.minimum(table.reviewer, table.other), np.maximum(table.reviewer, table.other)
     same = table.reviewer == table.other
@@ -277,8 +277,8 @@ def criteria_lines(
 ) -> tuple[CriterionAudit, ...]:
     """Variance between reviewers and correlation with length, overall first, then by criterion.
 
-    An overall grade is a mean of criteria, and a mean varies less than its parts do: compare it
-    with holistic grades of other sessions, and criteria with each other.
+    An overall grade is a mean of criteria and therefore varies less than they do. Compare it with
+    holistic grades of other sessions, and criteria with each other.
     """
     codes = {int(code) for code in np.unique(table.criterion)}
     sorted_names = sorted((names[code], code) for code in codes - {OVERALL})
@@ -319,17 +319,17 @@ def _criterion(table: CriterionSums, name: str | None, code: int, level: float) 
 def stability(table: StandingSums, rng: np.random.Generator) -> Measure:
     """Mean Kendall's τ-b between leaderboards of random halves.
 
-    The buckets with standings are dealt into two halves at random, a leaderboard by mean score is
-    made of each, and τ is taken over the models in both. Half a history ranks less firmly than the
-    whole, so this is a lower bound. There is no interval: halvings of one history are not
-    independent, and their spread is no error.
+    The buckets with standings are split at random into two halves; each half gives a leaderboard by
+    mean score, and τ is taken over the models in both. Half a history gives a less stable ranking
+    than the whole, so this is a lower bound. There is no interval: halvings of one history are not
+    independent, so their spread is not an error.
 
     Parameters
     ----------
     table : StandingSums
-        Of one rule and kind.
+        Standings of one rule and kind.
     rng : Generator
-        What halves are drawn with.
+        Source of the random halves.
     """
     models, model = np.unique(table.model, return_inverse=True)
     buckets, bucket = np.unique(table.bucket, return_inverse=True)
@@ -355,7 +355,7 @@ def stability(table: StandingSums, rng: np.random.Generator) -> Measure:
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """A measure undesirable beyond noise.
+    """A measure that is undesirable beyond noise.
 
     Parameters
     ----------
@@ -376,7 +376,7 @@ class Check:
     Parameters
     ----------
     measure
-        Its name; of a measure of length, that within ``length``.
+        Its name; for a measure of length, the name within ``length``.
     wish
         ``none``: an interval without 0 is a concern. ``even``: one without ½. ``no more``: one
         above 0. ``chance``: one below ½. ``above``: one that is not above the bound. ``rare``: one
@@ -392,7 +392,7 @@ class Check:
     bound: float = 0.0
 
     def of(self, line: ReviewerAudit) -> Measure:
-        """The measure of a reviewer."""
+        """Return the measure of a reviewer."""
         measure: Measure = attrgetter(self.measure)(line)
         return measure
 
@@ -406,7 +406,7 @@ CHECKS = (
           "prefers what stands first on the sheet"),
     Check("first_shown", "even", "picks the second shown of two more often than the first",
           "picks the first shown of two more often than the second"),
-    # A noisy reviewer follows length less, like everything: only more than people is a concern.
+    # A noisy reviewer correlates less with everything: only more than people is a concern.
     Check("length.shares_beyond_people", "no more",
           high="ranks long answers higher than people do"),
     Check("length.longer_wins_beyond_people", "no more",
@@ -434,7 +434,7 @@ def concerns(line: ReviewerAudit) -> tuple[Concern, ...]:
     """List the concerns about one reviewer, each measure by its own interval.
 
     A measure without an interval is never a concern, as its noise is unknown. Of a hundred measures
-    without an effect, at most about five stand out by chance.
+    without an effect, at most about five are concerns by chance.
     """
     flagged = [Concern(flag, FLAGS[flag]) for flag in line.flags]
     sentences = ((check.measure, concern_of(check, check.of(line))) for check in CHECKS)
@@ -486,15 +486,15 @@ class Audit:
     Parameters
     ----------
     reviewers
-        The models that review, by name.
+        Reviewing models, by name.
     persons
-        The people that voted, by name.
+        People who voted, by name.
     people
         All people as one line; None: nobody voted.
     panel
-        The models together.
+        All models together.
     level
-        Of all intervals.
+        Level of all intervals.
     """
 
     reviewers: tuple[ReviewerAudit, ...]
@@ -531,20 +531,20 @@ def audit(
     Parameters
     ----------
     tables : AuditTables
-        Sums of the sessions in question.
+        Sums of the sessions to audit.
     names : Names
-        Of models, reviewers and criteria.
+        Names of models, reviewers and criteria.
     families : mapping
         Model → family; a model without one is a family of its own.
     rng : Generator
-        For the halvings of the history that `PanelAudit.stability` is a mean of.
+        Source of the random halves for `PanelAudit.stability`.
     level : float
-        Of all intervals, between 0 and 1.
+        Level of all intervals, between 0 and 1.
 
     Returns
     -------
     Audit
-        A measure without enough data has no value, and says what it needs.
+        A measure without enough data has no value and states how much it needs.
 
     Raises
     ------

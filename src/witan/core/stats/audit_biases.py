@@ -27,27 +27,27 @@ from witan.core.stats.sums import LengthSums, VoteSums
 Array = NDArray[np.float64]
 
 MIN_VOTES = 30
-"""Votes that a mean needs: the mean of thirty shares, which spread by a third, errs by 6 points."""
+"""Fewest votes for a mean: with a deviation of a third, thirty shares have an error of 6 points."""
 
 MIN_EACH = 10
-"""Votes, in `MIN_BUCKETS` buckets, that one of the others needs to count.
+"""Fewest votes, in `MIN_BUCKETS` buckets, for another reviewer to count.
 
-All weigh the same, so one with few votes would spoil the mean.
+All others have equal weight, so one with few votes would distort the mean.
 """
 
 MOST_CELLS = 1_000_000
-"""Cells, buckets × reviewers × models, that are held at once."""
+"""Most cells (buckets × reviewers × models) in memory at once."""
 
 MIN_OTHERS = 2
-"""Fewest others to compare with; a difference from a single one may be that one's bias."""
+"""Fewest other reviewers to compare with; with only one, a difference may be its bias."""
 
 Rows = NDArray[np.intp] | NDArray[np.bool_]
 
 MIN_LENGTH_VOTES = 50
-"""Votes that a correlation needs: that of fifty errs by .14 where there is none."""
+"""Fewest votes for a correlation: with fifty and no correlation, the error is .14."""
 
 MIN_LENGTH_PAIRS = 30
-"""Decided pairs that a share needs: that of thirty errs by 9 points."""
+"""Fewest decided pairs for a share: with thirty, the error is 9 points."""
 
 VOTES, GRADES, PAIRS = "votes of known length", "grades of known length", "decided pairs"
 BEYOND: MeasureUnit = "difference of correlations"
@@ -63,7 +63,7 @@ def is_constant(flat: float, n_ballots: float) -> bool:
 
 
 def withhold_preference(measure: Measure) -> Measure:
-    """A preference of a constant reviewer: excess over a tie is none."""
+    """Withhold a constant reviewer's preference: an excess over ties means nothing."""
     if not measure.enough:
         return measure
     why = "undefined: it tells nobody apart, so no preference can be measured"
@@ -80,9 +80,9 @@ class Preferences:
     families
         Model → family.
     level
-        Of all intervals.
+        Level of all intervals.
     constant
-        Reviewers without a preference, with whom nobody is compared.
+        Constant reviewers, which have no preference and are not compared with others.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class Preferences:
         self._shares = _Shares(votes)
 
     def for_itself(self, reviewer: int) -> Measure:
-        """Measure self-preference: its share for own answers beyond others' shares.
+        """Measure self-preference: its share for own answers minus others' shares.
 
-        Mean share of rivals above which the reviewer places its own answers, where own votes were
-        asked, less the mean over the other reviewers of the mean share that each of them gives
-        these answers. The others weigh alike: each leaves its own answer out, so that over all of
-        them every rival is met as often as by the reviewer itself.
+        Mean share of rivals above which the reviewer places its own answers, where it was asked for
+        own votes, minus the mean over the other reviewers of the mean share that each of them gives
+        these answers. The others have equal weight: each leaves out its own answer, so that over
+        all of them every rival occurs as often as with the reviewer itself.
 
         Source: Zheng et al., "Judging LLM-as-a-judge with MT-bench and Chatbot Arena", NeurIPS
         2023, section 3.3, against the mean of the other reviewers in place of people.
@@ -132,12 +132,12 @@ class Preferences:
 
             mean over k in A of  [x_r(m) − x_r(k)] − mean over s in O, s ≠ k, of [x_s(m) − x_s(k)],
 
-        and the measure is its mean over the relatives. On sheets of one size it is x_r(m) less the
-        share that outsiders would give m among the rivals that r sees: a plain difference
-        x_r(m) − x_s(m) would be positive for every strong reviewer, whose own answer is not among
-        the rivals on its own sheet.
+        and the measure is its mean over the relatives. On sheets of one size it is x_r(m) minus the
+        share that outsiders would give m among the rivals that r sees: a plain difference x_r(m) −
+        x_s(m) would be positive for every strong reviewer, whose own answer is not among the rivals
+        on its own sheet.
 
-        A model that is in no family is one of its own; with no relative there is no measure.
+        A model without a family is its own family; without relatives there is no measure.
         """
         family = self._families.get(reviewer)
         judged = self._shares.models_of(reviewer)
@@ -181,7 +181,7 @@ class _Shares:
         buckets, bucket = np.unique(table.bucket[chosen], return_inverse=True)
         reviewers, row = np.unique(table.reviewer[chosen], return_inverse=True)
         models, column = np.unique(table.model[chosen], return_inverse=True)
-        # With very many models, buckets are merged: fewer groups are valid, only rougher.
+        # With very many models, buckets are merged: fewer groups are valid but less precise.
         n_pairs = max(1, len(reviewers) * len(models))
         groups = max(1, min(len(buckets), max(MIN_BUCKETS, MOST_CELLS // n_pairs)))
         cell = (bucket % groups) * len(reviewers) + row
@@ -282,7 +282,7 @@ def _family_excess(sums: Array, relatives: Sequence[int]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class LengthAudit:
-    """Length beside votes, against people's own figures as baseline.
+    """Relation of length to votes, with people's as baseline.
 
     Parameters
     ----------
@@ -290,10 +290,10 @@ class LengthAudit:
         Correlation of the log length of an answer with its share of rivals beaten, and with its
         grade, both centred within the ballot.
     longer_wins
-        Of the pairs of different length that a ballot tells apart, the share in which it places
-        the longer above.
+        Share of pairs in which a ballot places the longer answer higher, among pairs of different
+        length that it does not tie.
     shares_beyond_people, grades_beyond_people, longer_wins_beyond_people
-        The same less that of all people together.
+        The same minus that of all people together.
     """
 
     shares: Measure
@@ -312,7 +312,7 @@ class LengthVotes:
         self._people = np.flatnonzero(table.human == 1)
 
     def of(self, rows: Rows, *, human: bool = False) -> LengthAudit:
-        """Measure length for the rows of one reviewer, or of several together."""
+        """Measure the relation of length for the rows of one reviewer, or of several together."""
         return LengthAudit(
             shares=self._correlation(rows, VOTES, "n", ""),
             grades=self._correlation(rows, GRADES, "n_grades", "grade_"),

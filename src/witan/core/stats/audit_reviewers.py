@@ -46,16 +46,16 @@ from witan.core.stats.sums import (
 )
 
 MIN_BALLOTS = 20
-"""Ballots that a rate needs: that of twenty errs by up to 11 points."""
+"""Fewest ballots for a rate: with twenty, the error is up to 11 points."""
 
 MIN_JUDGED = 30
-"""Votes beside the others' that a mean difference, a slope or a correlation needs."""
+"""Fewest votes shared with others for a mean difference, a slope or a correlation."""
 
 MIN_ENDS = 30
-"""Votes at the first place, and at the last, that the position effect needs."""
+"""Fewest votes at the first place, and at the last, for the position effect."""
 
 MIN_BESIDE = 50
-"""Grades that a correlation within ballots needs: that of fifty errs by .14 where there is none."""
+"""Fewest grades for a correlation within ballots: with fifty and none, the error is .14."""
 
 NO_AUTHORS = "people write no answers"
 ALL_OF_THEM = "all of them together are the panel"
@@ -74,17 +74,17 @@ Flag = Literal["dead", "constant"]
 Table = TypeVar("Table", PositionSums, ReviewerSums, BallotSums, LengthSums, HumanSums)
 
 MIN_PAIRS = 30
-"""Pairs that a share of pairs needs: that of thirty errs by 9 points."""
+"""Fewest pairs for a share of pairs: with thirty, the error is 9 points."""
 
 MIN_DEAD = 3
-"""Fewest ballots, all without a vote, of a dead seat."""
+"""Fewest ballots, all without a vote, to call a seat dead."""
 
 MIN_CONSTANT = 10
-"""Ballots with a vote from which a reviewer may be called constant."""
+"""Fewest ballots with a vote to call a reviewer constant."""
 
 
 class Slopes:
-    """Sums of grades of some reviewers beside the others', by bucket.
+    """Sums of some reviewers' grades and of the others', by bucket.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ class Slopes:
 
         The common slope is that within all reviewers.
 
-        The mean of few others is a noisy measure of an answer, which flattens a slope on it alike
-        for all; the ratio takes that out. Two reviewers are each other's panel.
+        The mean of few others is a noisy measure of an answer, which flattens all slopes alike; the
+        ratio removes that. With two reviewers, each is the other's panel.
         """
         if count.n < count.needed:
             return lack_data(count, "slope")
@@ -166,7 +166,7 @@ def _sum_by_reviewer(
 
 @dataclass(frozen=True, slots=True)
 class GradingAudit:
-    """Grades of one reviewer on one criterion, beside its kind's.
+    """Grades of one reviewer on one criterion, compared with its kind's.
 
     Parameters
     ----------
@@ -175,26 +175,28 @@ class GradingAudit:
     mean
         Of its grades.
     severity
-        Mean of its grade less the others' mean for the same answer; below 0 is severe.
+        Mean of its grade minus the others' mean for the same answer; below 0 is severe.
     discrimination
         Slope of its grades on the others' means, over the same slope within all of them together.
     spread
         Its mean standard deviation of grades within a ballot, over that of all of them together.
     flat_rate
-        Of its ballots with two grades or more, those on which all are the same.
+        Share of its ballots with two grades or more on which all grades are equal.
     agreement
         Correlation of its grade with the others' mean for the same answer.
     halo
-        Correlation of its grade with the mean of those that it gives the same answer on all other
-        criteria, centred within the ballot: 1 grades one impression under many names.
+        Correlation of its grade with the mean of its grades for the same answer on all other
+        criteria, centred within the ballot; 1 means one impression graded under many names.
     halo_beyond_others
-        The same less that of the others, for what is good in one way is often good in another.
+        `halo` minus that of the others, since an answer that is good on one criterion is often good
+        on others.
     length
         Correlation of its grade with the log length of the answer, centred within the ballot.
     self_preference
-        Its grade less the others' mean, of its own answers less of the others'.
+        Its grade minus the others' mean: for its own answers, minus the same for other answers.
     position_effect
-        The same at the first place of the sheet, less that at the last.
+        Its grade minus the others' mean at the first place of the sheet, minus the same at the
+        last.
     """
 
     criterion: str
@@ -228,18 +230,18 @@ class _Part(NamedTuple):
 
 
 class Gradings:
-    """The grades of all reviewers of one kind on every criterion.
+    """Grades of all reviewers of one kind on every criterion.
 
     Parameters
     ----------
     table
-        Their sums.
+        Sums of the grades.
     names
-        Of the criteria.
+        Names of the criteria.
     human
         Whether they are people.
     level
-        Of all intervals.
+        Level of all intervals.
     """
 
     def __init__(self, table: GradingSums, names: Names, *, human: bool, level: float) -> None:
@@ -288,7 +290,7 @@ class Gradings:
     def _unless_constant(self, part: _Part, measure: Measure, *, is_own: bool = False) -> Measure:
         """Return a preference, unless the reviewer grades everything the same.
 
-        Preference for own answers also needs these to be graded the same.
+        A preference for its own answers is withheld only if these, too, are graded the same.
         """
         flat, gradings, total, grades, own_total, n_own = (
             float(column.sum())
@@ -389,39 +391,40 @@ class ReviewerAudit:
     Parameters
     ----------
     reviewer, human
-        The model or person; all people together are one line of the name "people".
+        The model or person; all people together are one line named "people".
     ballots, abstentions
         Requested ballots, and those without a valid vote.
     flags
-        ``dead``: three ballots or more and never a vote. ``constant``: nine in ten of ten ballots
-        or more tell no candidate apart.
+        ``dead``: three ballots or more and no vote. ``constant``: of ten ballots or more, nine in
+        ten tie all candidates.
     self_preference, family_preference
-        Share given to its own answers, and to those of its family, beyond what the others give.
+        Share given to its own answers, and to those of its family, minus the share that others give
+        them.
     position_effect
-        Excess of a candidate's share over the others' mean at the first place of the sheet, less
+        Excess of a candidate's share over the others' mean at the first place of the sheet, minus
         that at the last.
     first_shown
         Share of comparisons of two that the first shown wins, a tie half.
     length
-        Length beside its votes.
+        Relation of length to its votes.
     severity
-        Mean of its grade less the others' mean for the same answer; below 0 is severe.
+        Mean of its grade minus the others' mean for the same answer; below 0 is severe.
     discrimination
         Slope of its grades on the others' means, over the same slope within all reviewers of its
-        kind together: 1 spreads answers as they do, 0 tells nothing apart. The slope itself would
-        fall short of 1 for everybody, by the noise in the others' mean.
+        kind together: at 1 it spreads answers as they do, at 0 it does not distinguish answers. The
+        slope itself would be below 1 for every reviewer, because of the noise in the others' mean.
     spread
         Its mean standard deviation of grades within a ballot, over that of all models.
     agreement, grade_agreement
         Correlation with the others' mean for the same answer, of shares and of grades.
     agreement_with_people
-        Share of the pairs that people decided in which it sides with them, a tie half.
+        Share of the pairs decided by people on which it agrees with them, a tie counting half.
     order_consistency
         Share of the pairs seen in both orders that it judged alike.
     abstention_rate, repair_rate
-        Of all ballots.
+        Share of all ballots.
     flat_rate
-        Of the ballots with a vote, those that tell no candidate apart.
+        Share of the ballots with a vote that tie all candidates.
     criteria
         How it grades on each criterion, by name.
     """
@@ -481,15 +484,15 @@ class Reviewers:
 
     @property
     def codes(self) -> list[int]:
-        """Codes of all reviewers with ballots cast or due."""
+        """Codes of all reviewers with ballots cast or requested."""
         return list(self._rows[BallotSums])
 
     def line(self, code: int, name: str) -> ReviewerAudit:
-        """The line of one reviewer."""
+        """Return the line of one reviewer."""
         return self._line([code], name)
 
     def join_people(self) -> ReviewerAudit:
-        """One line of all people, their votes put together."""
+        """Return one line for all people, with their votes combined."""
         return self._line(self.codes, PEOPLE)
 
     def _line(self, codes: list[int], name: str) -> ReviewerAudit:
@@ -555,9 +558,9 @@ class Reviewers:
     def _position_effect(self, codes: list[int]) -> Measure:
         """Subtract the last place's mean excess from the first place's.
 
-        Excess is share less the others' mean share for the same answer, so that it does not
-        matter which answers stood first. On sheets of two, half of their difference does; there
-        the measure needs both orders.
+        Excess is the share minus the others' mean share for the same answer, so that it does not
+        matter which answers were first. On sheets of two, half of the answers' difference remains;
+        there the measure needs both orders.
         """
         table = self._choose_rows(self._tables.positions, codes)
         several = table.shown > 1
@@ -622,7 +625,7 @@ class Reviewers:
             count = Count(0, "pairs that people decided", MIN_PAIRS)
             return undefined_measure(count, "share", "people are the baseline")
         table = self._choose_rows(self._tables.humans, codes)
-        # An opinion of +1, 0 or −1 is a whole, half or no case of being right.
+        # An opinion of +1, 0 or −1 counts as 1, ½ or 0 correct.
         right = (table.x + table.n) / 2
         count = Count(table.n.sum(), "pairs that people decided", MIN_PAIRS)
         return rate(per_bucket(table.bucket, right, table.n), count, level=self._level)

@@ -1,11 +1,11 @@
 """Calibration of a panel by people's votes: agreement into reliability.
 
 Agreement is the panel's own confidence: the larger of p_beats and 1 − p_beats. Reliability is how
-often people agreed, and unknown without enough votes.
+often people agreed; it is unknown without enough votes.
 
-`compare_with_people` has the same definitions as the sums `HumanSums` and `CalibrationSums` have in
-SQL, for as few sessions as a council learns from before it counts, where asking an engine would
-take too long.
+`compare_with_people` follows the SQL definitions of `HumanSums` and `CalibrationSums`. It serves
+the few sessions that a council learns from before it counts, where a query to an engine would take
+too long.
 """
 
 from bisect import bisect_right
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 BANDS = 20
-"""Bands of equal width between 0 and 1; a confidence is at least ½, so only half of them fill."""
+"""Number of equal bands between 0 and 1; a confidence is at least ½, so only half are used."""
 
 MIN_NEAR = 20
-"""Decided pairs at, or pooled with, a confidence from which its reliability is known."""
+"""Fewest decided pairs at, or pooled with, a confidence for its reliability to be known."""
 
 PAIRS = "pairs that people decided"
 
@@ -54,9 +54,9 @@ class ConfidenceBand:
     confidence
         Mean agreement of the panel with itself.
     pairs
-        Decided by people.
+        Number of pairs decided by people.
     matched
-        Share that people decided alike, as counted.
+        Share of pairs that people decided the same way, as counted.
     """
 
     low: float
@@ -75,9 +75,9 @@ class BandBlock:
     low, high
         Its bounds.
     pairs
-        Decided by people.
+        Number of pairs decided by people.
     reliability
-        Share that people decided alike, fitted so that it never falls.
+        Share of pairs that people decided the same way, fitted to be non-decreasing.
     """
 
     low: float
@@ -93,7 +93,7 @@ class Calibration:
     Parameters
     ----------
     pairs
-        Decided by people, in all.
+        Number of all pairs decided by people.
     bands
         As counted, least sure first; none without pairs.
     blocks
@@ -106,7 +106,7 @@ class Calibration:
 
     @property
     def is_known(self) -> bool:
-        """People decided enough pairs to say anything."""
+        """True if people decided enough pairs for any reliability."""
         return self.pairs >= MIN_DECIDED
 
     def reliability(self, confidence: float) -> Measure:
@@ -123,7 +123,7 @@ class Calibration:
         Raises
         ------
         InvalidParameter
-            If it is not.
+            If `confidence` is outside this range.
         """
         if not 0.5 <= confidence <= 1:
             raise InvalidParameter("confidence", confidence, "a number from 0.5 to 1")
@@ -138,7 +138,7 @@ class Calibration:
 
 
 def reliability_of(outcome: Outcome | None, calibration: Calibration | None) -> Measure:
-    """Measure matches with people at a panel's confidence in its top two.
+    """Return how often people agreed at the panel's confidence in its top two.
 
     A calibration concerns pairs, so this uses p_beats of the first two lines, which is at least the
     first one's p_best. It is unknown without an outcome or a calibration, or if the fit does not
@@ -164,13 +164,13 @@ def calibrate(
     With n_k decided pairs in band k, of which the panel matched h_k, the fit minimises
     Σ n_k (h_k/n_k − f_k)² over f that never fall: the pool-adjacent-violators algorithm. A block
     of pooled bands has the reliability Σ h_k / Σ n_k, with the interval of
-    `witan.core.stats.measures.rate`, which allows for sessions. The blocks are taken as given in
-    it.
+    `witan.core.stats.measures.rate`, which allows for clustering by session and treats the blocks
+    as fixed.
 
     Parameters
     ----------
     with_bands : bool
-        Whether to give the bands, too, which the fit does not need.
+        Whether to return the bands, too.
 
     References
     ----------
@@ -246,8 +246,8 @@ class JudgedSession:
     Parameters
     ----------
     models, p_beats
-        Of its matchup among models: pairs stand in the order (0, 1), (0, 2), …, (1, 2), … of
-        `models`; both empty where there is none.
+        Models of its matchup, and p_beats of their pairs in the order (0, 1), (0, 2), …, (1, 2), …;
+        both empty without a matchup.
     """
 
     bucket: int
@@ -265,7 +265,7 @@ class BesidePeople:
     reviewers
         Codes, one per row of `correct`.
     correct : float array, shape (R, N)
-        Per pair: 1 as people, −1 against them, 0 neither; NaN: not judged.
+        Per pair: 1 agrees with people, −1 contradicts them, 0 neither; NaN: not judged.
     calibration
         How sure the panels were of those pairs, and how often they matched.
     """
@@ -275,14 +275,14 @@ class BesidePeople:
     calibration: "CalibrationSums"
 
     def of(self, reviewers: Collection[int]) -> "BesidePeople":
-        """The opinions of these reviewers alone."""
+        """Select the opinions of these reviewers."""
         mine = [row for row, code in enumerate(self.reviewers) if code in reviewers]
         rows = tuple(self.reviewers[row] for row in mine)
         return replace(self, reviewers=rows, correct=self.correct[mine])
 
     @property
     def sums(self) -> "HumanSums":
-        """Each reviewer beside itself, all sessions in one bucket."""
+        """Sums of each reviewer paired with itself, all sessions in one bucket."""
         from witan.core.stats.sums import HumanSums
 
         known = ~np.isnan(self.correct)
@@ -305,8 +305,8 @@ class BesidePeople:
 def compare_with_people(sessions: Iterable[JudgedSession]) -> BesidePeople:
     """Compare models' ballots and panels' claims with human majorities.
 
-    A pair of candidates of a session is decided where more human ballots place one above the other
-    than below. Candidates of the reviewer's own are left out.
+    A pair of candidates of a session is decided if more human ballots place one above the other
+    than below. A reviewer's own candidates are left out.
     """
     rights: dict[int, dict[int, float]] = {}
     banded: dict[tuple[int, int], list[float]] = {}
@@ -368,7 +368,7 @@ def _panel_confidence(
         right = truth.get((min(i, j), max(i, j)))
         if right is None or p is None or p == 0.5:
             continue
-        # p is that of i; what people decided is for or against the smaller code.
+        # p belongs to i; people's decision is for or against the smaller code.
         for_smaller = (p > 0.5) == (i < j)
         yield max(p, 1.0 - p), for_smaller == (right > 0)
 

@@ -1,7 +1,7 @@
 """Comparisons of models as small integers, and the sums for ratings.
 
-Columns of text become codes: those of Arrow and pandas by their own operations on whole columns,
-others at the speed of one dictionary lookup a cell.
+Columns of text become codes: Arrow and pandas columns by vectorised operations, others by one
+dictionary lookup per cell.
 """
 
 from collections import defaultdict
@@ -28,10 +28,10 @@ Column = Collection[Any]
 Index = defaultdict[Any, int]
 
 CODE_ROWS = 1 << 17
-"""Comparisons counted at once, so that their keys stay inside the cache."""
+"""Comparisons counted at once, so that their keys fit in the cache."""
 
 DENSE_MODELS = 128
-"""Up to this many models, gradients of a session are summed faster dense than sparse."""
+"""Most models for which dense sums of session gradients are faster than sparse ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,19 +41,19 @@ class Comparisons:
     Parameters
     ----------
     models : tuple of str
-        The names that codes stand for.
+        Names by code.
     first, second : integer arrays, shape (N,)
-        Codes of the two models; `first` is what was shown first. Never equal.
+        Codes of the two models, never equal; `first` was shown first.
     outcome : integer array, shape (N,)
         `FIRST` (1), `SECOND` (2) or `TIE` (0).
     session : integer array, shape (N,), optional
-        Codes of the sessions the comparisons belong to, 0 or more. Comparisons of one session
-        are not taken as independent. Sorted codes are counted faster.
+        Codes of the comparisons' sessions, 0 or more. Comparisons of one session are not treated as
+        independent. Sorted codes are counted faster.
 
     Raises
     ------
     InvalidParameter
-        If columns differ in length or type, a code stands for nothing, or a model meets itself.
+        If columns differ in length or type, a code has no name, or a model meets itself.
     """
 
     models: tuple[str, ...]
@@ -94,7 +94,7 @@ class Comparisons:
 
     @property
     def n_sessions(self) -> int | None:
-        """Number of different sessions; None where none are given."""
+        """Number of different sessions; None without session codes."""
         codes = self.session
         if codes is None:
             return None
@@ -116,7 +116,7 @@ def encode(
     outcome : column of str or int
         ``first``, ``second`` or ``tie``; or 1, 2 and 0 in their place.
     session : column of str or int, optional
-        What comparisons of one session share.
+        The session of each comparison.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def _check_names(name: str, codes: Codes, names: list[Any]) -> None:
 def _replace(codes: Codes, values: list[int], dtype: type[np.signedinteger[Any]]) -> Codes:
     """Replace each code by its value, block by block.
 
-    Blocks are for memory: a take converts its indices.
+    Blocks limit memory, because `take` converts its indices.
     """
     replaced = np.empty(len(codes), dtype=dtype)
     table = np.array(values, dtype=dtype)
@@ -263,7 +263,7 @@ class PairCounts:
     Parameters
     ----------
     first, second, tie : arrays, shape (M, M)
-        How often the first won, the second won, and neither; or the weight of it.
+        Number or weight of comparisons that the first won, the second won, or neither.
     """
 
     first: NDArray[Any]
@@ -293,7 +293,7 @@ class PairCounts:
     def components(self, connection: Literal["weak", "strong"]) -> NDArray[np.int64]:
         """Components of the graph of points, numbered by first appearance, shape (M,).
 
-        Weak ones are joined by comparisons; strong ones by points won both ways, along chains.
+        Comparisons join weak components; chains of points won both ways join strong ones.
         """
         edges = self.points > 0
         label = np.empty(len(edges), dtype=np.int64)
@@ -365,7 +365,8 @@ def session_squares(comparisons: Comparisons, residual: NDArray[np.float64]) -> 
     Parameters
     ----------
     residual : float array, shape (3, M, M)
-        What a comparison adds to the gradient of its first model and takes from its second's.
+        What a comparison adds to the gradient of its first model and subtracts from that of its
+        second.
     """
     session = comparisons.session
     if session is None:

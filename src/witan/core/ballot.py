@@ -1,6 +1,6 @@
-"""Ballots exactly as cast: as records, columns of grades, single opinions.
+"""Ballots exactly as cast, as records, tables of grades and single opinions.
 
-Records are read strictly and written exactly.
+Reading is strict; writing loses nothing.
 """
 
 import json
@@ -22,24 +22,24 @@ from witan.core.scale import NUMBER_TYPES, Scale
 from witan.errors import InvalidBallot, InvalidParameter, Remedy, UnknownName
 
 Groups = tuple[tuple[str, ...], ...]
-"""A weak order over candidates: groups, best first; a group is tied."""
+"""A weak order over candidates: groups of tied candidates, best first."""
 
 Grade = float | str
-"""A grade as given: a number, or text such as ``"8"``, ``"8/10"`` or ``"80%"``."""
+"""A grade as written: a number, or text such as ``"8"``, ``"8/10"`` or ``"80%"``."""
 
 Kind = Literal["model", "human"]
 
 PEOPLE = "people"
-"""The name of all people together; no person may have it."""
+"""The name of all people as one group; reserved."""
 
 
 @set_by_slots
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """One reviewer's say in one session.
+    """One reviewer's ranking, grades or abstention in one session.
 
-    A ballot is stored as cast, mistakes included: labels may be unknown or repeated, grades may be
-    text or out of range. `witan.core.interpretation` decides what counts, with warnings.
+    A ballot is stored as cast, mistakes included: labels may be unknown or repeated, and grades may
+    be text or out of range. `witan.core.interpretation` decides what counts and adds warnings.
 
     Parameters
     ----------
@@ -50,31 +50,31 @@ class Ballot:
     kind
         Whether a model or a person cast it.
     question
-        The question, if the ballot has it.
+        Text of the question, if known.
     notes
-        Remarks on it.
+        Remarks on the ballot.
     reviewer
         Who cast it.
     groups
-        The ranking, best group first; candidates in one group are placed equal. Empty: none given.
+        The ranking, best group first; candidates in one group are tied. Empty: no ranking.
     grades
         Per candidate either one holistic grade, or a mapping from criterion to grade, in which
         the key ``overall`` is the reviewer's own holistic grade.
     session
-        The question it belongs to.
+        Name of its session.
     abstained, reason
-        A seat without a vote, and why.
+        Whether the reviewer abstained, and why.
     candidates
-        The roster on offer, in seat order; None when the ballot does not say.
+        All candidates on offer, in seat order; None: unknown.
     authors
-        Author of a candidate, if not its name.
+        Author by candidate, if different from the candidate's name.
     positions
         Place on the sheet per candidate, 1-based.
     weight
         Non-negative; 1 by default.
     paired
-        The ballot is one comparison of two candidates. A reviewer may cast several in a session,
-        and both orders of one pair are one opinion.
+        Whether the ballot compares just two candidates. A reviewer may cast several such ballots
+        in a session; both orders of a pair count as one opinion.
     scale
         Scale of the grades; None: recognised from all ballots that are counted together.
     """
@@ -98,19 +98,19 @@ class Ballot:
     scale: Scale | None = None
 
     def __post_init__(self) -> None:
-        # Types say so too, but a ballot may come from code that is not checked.
+        # A ballot may come from code without type checks.
         reviewer: object = self.reviewer
         grades: object = self.grades
         weight: object = self.weight
         scale: object = self.scale
         plain = type(reviewer) is str and type(grades) is dict and type(weight) is float
         if plain and not self.groups and type(scale) is not str:
-            return  # the usual case, perhaps a million times
+            return  # fast path for the usual ballot
         if not isinstance(reviewer, str):
             raise InvalidBallot(repr(reviewer), "names its reviewer by something but text")
         for group in self.groups:
             members: object = group
-            # A string would be read letter by letter, each a candidate.
+            # Iterating over a string would make each letter a candidate.
             if isinstance(members, str) or not all(isinstance(name, str) for name in group):
                 raise InvalidBallot(reviewer, f"ranks {group!r}, which is not a group of names")
         if isinstance(scale, str):
@@ -131,10 +131,7 @@ class Ballot:
         return f"<Ballot of {brief(self.reviewer)}{of}: {vote}>"
 
     def with_scale(self, scale: Scale) -> "Ballot":
-        """Return the ballot with this scale.
-
-        It does what `replace` does in a third of the time.
-        """
+        """Return the ballot with this scale, three times as fast as `replace`."""
         return Ballot(*(*_BEFORE_SCALE(self), scale))
 
     def candidate_names(self) -> tuple[str, ...]:
@@ -156,7 +153,7 @@ def one_opinion_each(
 ) -> tuple[list[Ballot], dict[str, tuple[int, int]]]:
     """Keep each reviewer's last ballot; merge both orders of a pair.
 
-    Comparisons that are battles (`are_battles`) all count, each by itself.
+    If the comparisons are battles (`are_battles`), each of them counts.
     """
     ballots_by_reviewer: dict[str, Ballot] = {}
     battles: list[Ballot] = []
@@ -201,10 +198,10 @@ def one_opinion_each(
 
 
 def are_battles(session: str, ballots: Sequence[Ballot]) -> bool:
-    """True if comparisons are of different answers: a pair is judged again.
+    """True if repeated comparisons show that the answers differ each time.
 
-    In a session a reviewer compares two answers in one order only once. Repeated comparisons
-    without a session are therefore of answers to different questions.
+    In a session, a reviewer compares two answers in the same order only once. Repeated comparisons
+    without a session are therefore about answers to different questions.
     """
     if session:
         return False
@@ -226,10 +223,7 @@ def shown_pair(ballot: Ballot) -> tuple[str, ...]:
 
 
 def _merge_orders(opinions: list[Ballot]) -> tuple[Ballot, bool | None]:
-    """Merge both orders of a pair.
-
-    Equal votes count once; a flip is a tie.
-    """
+    """Merge both orders of a pair; different votes make a tie."""
     voted = [ballot for ballot in opinions if not ballot.abstained]
     if len(voted) < 2:
         return (voted or opinions)[0], None
@@ -241,16 +235,16 @@ def _merge_orders(opinions: list[Ballot]) -> tuple[Ballot, bool | None]:
 
 
 class BallotTable(Sequence[Ballot]):
-    """Ballots of models with plain numbers for candidates and nothing else.
+    """Ballots of models that contain only numeric grades.
 
     Parameters
     ----------
     sessions, reviewers
         Session and reviewer of each ballot.
     grades
-        Of each ballot, candidate to grade; none is empty.
+        Grade by candidate for each ballot; never empty.
     scale
-        Of all grades; None: not known yet.
+        Scale of all grades; None: not known yet.
     ends
         The lowest and the highest grade; None: not known yet.
     """
@@ -298,7 +292,7 @@ class BallotTable(Sequence[Ballot]):
         return repr(tuple(self))
 
     def put_on(self, scale: Scale) -> "BallotTable":
-        """The same ballots, their grades on this scale."""
+        """The same ballots with this scale."""
         return BallotTable(self.sessions, self.reviewers, self.grades, scale, self.ends)
 
     def range(self) -> tuple[float, float]:
@@ -309,7 +303,7 @@ class BallotTable(Sequence[Ballot]):
         return min(numbers), max(numbers)
 
     def by_session(self) -> dict[str, "BallotTable"]:
-        """The ballots of each session, in the order of first ballots."""
+        """Ballots by session, in the order of each session's first ballot."""
         rows: dict[str, list[int]] = {}
         for row, session in enumerate(self.sessions):
             rows.setdefault(session, []).append(row)
@@ -332,7 +326,7 @@ class Unreadable(ValueError):
     Parameters
     ----------
     is_read
-        Whether it is read nevertheless, with a note.
+        Whether the field is accepted anyway, with a note.
     """
 
     def __init__(
@@ -343,14 +337,14 @@ class Unreadable(ValueError):
 
 
 MOST = 2**31 - 1
-"""Largest length, or place on a sheet, that fits every table."""
+"""Maximum length, or place on a sheet, that fits every table."""
 
 KINDS = {"model": "model", "llm": "model", "human": "human", "person": "human"}
-"""Kinds of reviewers, by the words that files use for them."""
+"""Kind of reviewer by each word that files use for it."""
 
 
 def kind_of(value: object) -> str:
-    """Name the kind of a value in JSON's words."""
+    """Name a value's JSON type."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -365,7 +359,7 @@ def kind_of(value: object) -> str:
 
 
 def name(field: str, value: object) -> str:
-    """A name without the white space around it."""
+    """Read a name, without surrounding whitespace."""
     if type(value) is not str:
         raise Unreadable(field, f"is {kind_of(value)}; expected a name as text")
     stripped = value.strip()
@@ -375,7 +369,7 @@ def name(field: str, value: object) -> str:
 
 
 def weight(value: object) -> float:
-    """A ballot's weight."""
+    """Read a ballot's weight."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Unreadable("weight", f"is {kind_of(value)}; expected a number of 0 or more")
     if isinstance(value, float) and (isnan(value) or isinf(value)):
@@ -391,7 +385,7 @@ def weight(value: object) -> float:
 
 
 def moment(value: object) -> datetime:
-    """A time with its zone."""
+    """Read a time with its time zone."""
     expected = "expected a time such as 2025-01-31T09:30:00Z (RFC 3339)"
     value_or_time = value
     if isinstance(value, str):
@@ -407,7 +401,7 @@ def moment(value: object) -> datetime:
 
 
 def check_years(field: str, at: datetime) -> datetime:
-    """Return a time within years 1 to 9999 in every time zone."""
+    """Check that a time is within years 1–9999 in every time zone."""
     try:
         for day in (-1, 1):
             (at + timedelta(days=day)).astimezone(UTC)
@@ -418,14 +412,14 @@ def check_years(field: str, at: datetime) -> datetime:
 
 
 def length(field: str, value: object) -> int:
-    """Length of an answer in characters."""
+    """Read an answer's length in characters."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
         raise Unreadable(field, f"is {kind_of(value)}; expected a length from 0 to {MOST:,}")
     return value
 
 
 def session_name(field: str, value: str) -> str:
-    """Strip a session's name; refuse one too long for a history."""
+    """Strip a session's name; reject one too long for a history."""
     stripped = value.strip()
     if "\0" in stripped or not _is_text(stripped):
         problem = f"is {stripped[:40]!r}; expected a name without NUL and broken characters"
@@ -442,7 +436,7 @@ def _is_text(value: str) -> bool:
 
 
 def group_by_rank(ranked: Iterable[tuple[str, float]]) -> Groups:
-    """Groups from ranks, smallest first; equal ranks tie, in file order."""
+    """Group candidates by rank, smallest first; ties are in file order."""
     ordered = sorted(ranked, key=itemgetter(1))
     return tuple(
         tuple(candidate for candidate, _ in group)
@@ -514,7 +508,7 @@ def _group(place: object) -> tuple[str, ...]:
 
 
 def rank_of(candidate: str, rank: object) -> float:
-    """A candidate's rank, as a number from 1 up."""
+    """Read a candidate's rank, a number from 1 up."""
     if isinstance(rank, bool) or not isinstance(rank, int | float):
         raise Unreadable(
             "ranking", f"has {kind_of(rank)} for {candidate!r}; expected a rank from 1 up"
@@ -544,7 +538,7 @@ def _grades(value: object) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _grade_names(candidates: tuple[object, ...]) -> tuple[str, ...]:
-    """Clean names; the ballots of a session name the same candidates."""
+    """Clean names; cached, as a session's ballots name the same candidates."""
     return tuple(name("grades", candidate) for candidate in candidates)
 
 
@@ -565,7 +559,7 @@ def _positions(value: object) -> dict[str, int]:
 
 
 def position(candidate: str, place: object) -> int:
-    """A candidate's place on the sheet, 1 for the first."""
+    """Read a candidate's place on the sheet, 1-based."""
     if isinstance(place, bool) or not isinstance(place, int) or not 1 <= place <= MOST:
         raise Unreadable(
             "positions",
@@ -585,7 +579,7 @@ def _authors(value: object) -> dict[str, str]:
 
 
 def scale_of(value: object) -> Scale:
-    """Read the scale declared by a field or cell."""
+    """Read the scale declared in a field or cell."""
     try:
         return Scale.of_record(value)
     except InvalidParameter as error:
@@ -593,7 +587,7 @@ def scale_of(value: object) -> Scale:
 
 
 def scale_record(ballot: Ballot) -> str | dict[str, str] | None:
-    """Return the scale to declare beside a ballot's grades, if any."""
+    """Return the scale to declare with a ballot's grades, if any."""
     return None if ballot.scale is None or not ballot.grades else ballot.scale.record()
 
 
@@ -618,7 +612,7 @@ _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 FIELDS = tuple(_READERS)
-"""The fields of a record, in the order in which they are written."""
+"""The fields of a record in writing order."""
 
 
 def read_record(record: Mapping[str, Any]) -> Ballot:
@@ -641,7 +635,7 @@ def _written_fields(record: Mapping[str, Any]) -> str:
 
 
 def _suspect_a_typing_error(record: Mapping[str, Any]) -> None:
-    """Refuse a voteless ballot if a misspelt field may hold its vote."""
+    """Reject a voteless ballot if a misspelt field may contain its vote."""
     for key in record:
         if key not in _READERS:
             unknown = UnknownName("field", key, ("ranking", "grades", "abstained"))
@@ -650,10 +644,10 @@ def _suspect_a_typing_error(record: Mapping[str, Any]) -> None:
 
 
 def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
-    """The record of a ballot, without what it leaves at its default.
+    """Convert a ballot to a record without fields at their defaults.
 
-    With `declares`, it names the scale of its grades, even 1-10, for readers elsewhere. In a
-    history and in whole sessions, 1-10 is the default.
+    With `declares`, the record names the scale of its grades even if it is 1-10, for other readers;
+    in a history and in whole sessions, 1-10 is the default.
     """
     unsaid = ballot.scale is not None and ballot.scale.is_plain and not declares
     scale = None if unsaid else scale_record(ballot)
@@ -710,7 +704,7 @@ _MARK = "simulated"
 
 
 def mark_simulated(ballot: Ballot) -> Ballot:
-    """Mark a ballot as one of a simulated session, in its notes."""
+    """Mark a ballot in its notes as part of a simulated session."""
     return replace(ballot, notes=_MARK if ballot.notes is None else f"{_MARK}; {ballot.notes}")
 
 
@@ -722,7 +716,7 @@ def is_simulated(ballot: Ballot) -> bool:
 
 
 def unmark_simulated(ballot: Ballot) -> tuple[Ballot, bool]:
-    """Return the ballot without the mark, and its presence."""
+    """Return the ballot without the mark, and whether it was marked."""
     if not is_simulated(ballot):
         return ballot, False
     rest = (ballot.notes or "").removeprefix(_MARK).removeprefix("; ")

@@ -30,19 +30,19 @@ class Comparison(NotebookDisplay):
     rules
         Rules that counted at least one session.
     skipped
-        Rule → why it could not count any.
+        Rule → why it could not count any session.
     outcomes
         Session → rule → outcome.
     tau : (rules × rules)
-        Mean over sessions of τ-b between the rankings of two rules; None where never defined.
+        Mean over sessions of τ-b between the rankings of two rules; None if never defined.
     leader_differs : (rules × rules)
-        Sessions counted by both in which their leaders differ.
+        Number of sessions that both rules counted with different leaders.
     same_leaders
-        Sessions in which all rules that count them have the same leaders.
+        Number of sessions with the same leaders under all rules that counted them.
     leads
         Rule → who leads how often.
     stability
-        Rule → share of single ballots whose removal leaves its leaders exactly as they were.
+        Rule → share of single ballots that can be removed without changing its leaders.
     """
 
     rules: tuple[str, ...]
@@ -66,23 +66,23 @@ def compare_rules(
     check_wanted: GoOn = forever,
     only: Collection[str] | None = None,
 ) -> Comparison:
-    """Count every session under every rule without need of a history.
+    """Count every session under every rule that needs no history.
 
     Parameters
     ----------
     settings
-        As for `tally_sessions`; its rule is ignored, parameters go to the rule that knows them.
+        As for `tally_sessions`; the rule is ignored, and each rule takes the parameters it knows.
     rules
         Names in `RULES`; None: all.
     check_wanted
-        Called before every piece of the work; an error that it raises ends the count.
+        Called before each step; it ends the count by raising an error.
     only
         Compare only on these sessions; None: on all. Learning across sessions always uses all.
 
     Raises
     ------
     NothingToCount
-        Without a ballot.
+        If there are no ballots.
     UnknownName
         If no ballot belongs to one of the sessions, or a rule is not in `RULES`.
     """
@@ -137,7 +137,7 @@ class SessionOutcomes(Mapping[str, Outcome]):
         self._batches: dict[str, tuple[Outcomes, int]] = {}
 
     def add(self, rule: str, batch: Outcomes, column: int) -> None:
-        """Take up the session as a rule counted it."""
+        """Add the session's count under a rule."""
         self._batches[rule] = batch, column
 
     def __getitem__(self, rule: str) -> Outcome:
@@ -152,12 +152,12 @@ class SessionOutcomes(Mapping[str, Outcome]):
         return len(self._batches)
 
     def __reduce__(self) -> tuple[type[dict[str, Outcome]], tuple[dict[str, Outcome]]]:
-        # Rules, which the blocks refer to, do not pickle.
+        # The blocks refer to rules, which cannot be pickled.
         return dict, (dict(self),)
 
 
 class _Counts:
-    """Sessions under every rule, as they are counted.
+    """Collector of sessions' counts under every rule.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ class _Counts:
             self._times[name][batch.count.electorates[column].candidates[seat]] += 1
 
     def _recount(self, profile: Profile, electorates: Sequence[Electorate]) -> None:
-        """Count again without each ballot, under every quick enough rule."""
+        """Count again without each ballot, under every rule fast enough."""
         cells = profile.n_reviewers * profile.places.size
         names = [
             name
@@ -231,7 +231,7 @@ class _Counts:
             self._stable[name].append(shares)
 
     def compare(self, skip_reasons: Mapping[str, str]) -> Comparison:
-        """Compare a session's counts by rule; uncounted rules join `skip_reasons`."""
+        """Compare sessions' counts by rule; `skip_reasons` explains the rules left out."""
         names = [*self._settings]
         counted = np.flatnonzero(self._is_counted.any(axis=1)).tolist()
         rules = tuple(names[number] for number in counted)

@@ -1,4 +1,4 @@
-"""Explanation of an outcome, step by step, by hand."""
+"""Explanation of an outcome in steps that can be checked by hand."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from witan.core.tally import prepare, put_on_scale, reliability_by_session, tall
 from witan.errors import MissingParameter, NothingToCount, UnknownName, UnsuitableBallots
 
 MATRIX_LIMIT = 25
-"""Most candidates of a printed matrix; more cannot be followed by hand."""
+"""Maximum number of candidates in a printed matrix."""
 
 
 def ranking_text(groups: Sequence[Sequence[str]]) -> str:
@@ -74,13 +74,13 @@ class ExplainedSession:
         worth: tuple[str, Floats | None, Floats],
         weights: Floats | None = None,
     ) -> Step:
-        """Make a row of top lines' shares per ballot, means below.
+        """Tabulate the top lines' values per ballot, with means below.
 
         Parameters
         ----------
         worth
-            Its name, then what the rule reads from each ballot, (R, C), if different from its
-            worth, and the worth, (R, C).
+            Name of the value; what the rule reads from each ballot, (R, C), if different from the
+            value; the value, (R, C).
         """
         word, numbers, values = worth
         weights = self.weights if weights is None else weights
@@ -105,7 +105,7 @@ class ExplainedSession:
         return Step(title, tuple(sentences), tuple(header), table)
 
     def matrix(self, title: str, sentences: Sequence[str], cells: Sequence[Sequence[Cell]]) -> Step:
-        """Candidates by candidates."""
+        """Tabulate candidates against candidates."""
         rows = tuple(
             (name, *(None if i == j else cell for j, cell in enumerate(row)))
             for i, (name, row) in enumerate(zip(self.names, cells, strict=True))
@@ -114,7 +114,7 @@ class ExplainedSession:
 
 
 def cell(value: Any) -> Cell:
-    """A plain number; None for NaN."""
+    """Convert to a plain number; None for NaN."""
     number = float(value)
     if np.isnan(number):
         return None
@@ -122,7 +122,7 @@ def cell(value: Any) -> Cell:
 
 
 def borda(session: ExplainedSession) -> Iterator[Step]:
-    """The share of rivals below, per ballot."""
+    """Share of rivals ranked below, per ballot."""
     yield _borda_step(session, session.weights)
 
 
@@ -164,12 +164,12 @@ def _shares(session: ExplainedSession) -> Floats:
 
 
 def mean_rank(session: ExplainedSession) -> Iterator[Step]:
-    """The ranks as they are."""
+    """The ranks on each ballot."""
     yield session.per_ballot("Mean rank", ["Low is best."], [], ("rank", None, session.ranks))
 
 
 def mean_grade(session: ExplainedSession) -> Iterator[Step]:
-    """The grades as they are."""
+    """The grades on each ballot."""
     yield session.per_ballot(
         "Mean grade",
         ["The grades as they are, no reviewer's level taken out."],
@@ -196,7 +196,7 @@ def hybrid(session: ExplainedSession) -> Iterator[Step]:
 
 
 def explain_normalized(session: ExplainedSession) -> Iterator[Step]:
-    """Each grade in deviations from the mean of its ballot."""
+    """Each grade as standard deviations from the mean of its ballot."""
     if bool(session.count.scores.fell_back is not None and session.count.scores.fell_back[0]):
         yield Step(
             "Every ballot is flat", ("No ballot tells two candidates apart: Borda decides.",)
@@ -222,7 +222,7 @@ def explain_normalized(session: ExplainedSession) -> Iterator[Step]:
 
 
 def explain_calibrated(session: ExplainedSession) -> Iterator[Step]:
-    """Each grade with the reviewer's scale and level taken out."""
+    """Each grade corrected for the reviewer's scale and level."""
     graded = session.grade_mask & (session.weights > 0)[:, np.newaxis]
     grades = np.where(graded, session.grades, np.nan)
     count = graded.sum(axis=1)
@@ -312,7 +312,7 @@ def schulze(session: ExplainedSession) -> Iterator[Step]:
 
 
 def ranked_pairs(session: ExplainedSession) -> Iterator[Step]:
-    """Majorities in locking order."""
+    """Majorities in the order in which they are locked in."""
     yield from _matchups(session)
     margins = matchups(session.profile).margins[:, :, 0]
     pairs = [(i, j) for i, j in np.argwhere(margins > 0).tolist()]
@@ -407,7 +407,7 @@ def explain_fit(session: ExplainedSession) -> Iterator[Step]:
 
 
 def show_scores(session: ExplainedSession) -> Iterator[Step]:
-    """Scores of a rule without tables here."""
+    """Scores of a rule that has no explanation of its own."""
     yield from _matchups(session)
     yield Step("Scores", (), ("candidate", "score", "error"), _scores(session))
 
@@ -440,12 +440,12 @@ _ARITHMETIC: dict[str, Callable[[ExplainedSession], Iterator[Step]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Explanation(NotebookDisplay):
-    """An outcome and the steps to it.
+    """An outcome and the steps that lead to it.
 
     Parameters
     ----------
     steps
-        From the ballots as cast to the difference between the first two.
+        Steps from the ballots as cast to the difference between the first two lines.
     """
 
     outcome: Outcome
@@ -463,16 +463,16 @@ def explain(
     Parameters
     ----------
     ballots
-        Ballots of any number of sessions, all of which count for learning.
+        Ballots of any number of sessions; learning uses all of them.
     settings
-        As `tally_sessions` takes them; None: the defaults.
+        As for `tally_sessions`; None: the defaults.
     session
-        Which session; None where the ballots are of one.
+        The session to explain; None if all ballots belong to one.
 
     Raises
     ------
     NothingToCount
-        Without a ballot.
+        If there are no ballots.
     UnknownName
         If no ballot belongs to the session.
     UnsuitableBallots
@@ -507,7 +507,7 @@ def _session(ballots: Sequence[Ballot], session: str | None) -> str:
 def _prepare(
     ballots: Sequence[Ballot], settings: Settings, name: str
 ) -> tuple[Electorate, Settings]:
-    """The electorate of the session, and settings with all learned values."""
+    """Return the session's electorate, and settings with all learned values."""
     electorates, settings = prepare(ballots, settings)
     at = next(
         (place for place, electorate in enumerate(electorates) if electorate.session == name), None
@@ -598,7 +598,7 @@ def _recusals(ballots: Sequence[Ballot], recusal: str) -> Iterator[str]:
 
 
 def _ceilings(ballots: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
-    """Grades lowered by a ceiling of the rubric."""
+    """Describe the grades lowered by a ceiling of the rubric."""
     criteria = {criterion.name for criterion in rubric.criteria}
     bare = replace(rubric, ceilings=())
     for ballot in ballots:
@@ -645,7 +645,7 @@ def _standings(outcome: Outcome) -> Step:
 
 
 def _difference(count: BatchCount, outcome: Outcome, top: Sequence[int]) -> Step:
-    """The contrast between the first two lines, or their intervals."""
+    """Explain the contrast between the first two lines, or their intervals."""
     if outcome.ties == "intervals":
         return _intervals(count, outcome)
     parts = fit_parts(count)

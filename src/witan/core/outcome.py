@@ -13,14 +13,14 @@ from witan.core.scale import Scale
 from witan.errors import InvalidParameter
 
 LEAST = 1e-9
-"""Least distance of a level from 0 and 1, so that quantiles are finite and intervals not empty."""
+"""Minimum distance of a level from 0 and 1; it keeps quantiles finite and intervals non-empty."""
 
 MOST_NAMED = 8
-"""Names that a sentence lists before it says how many more there are."""
+"""Maximum number of names listed in a sentence; the rest are counted."""
 
 MIN_VOTES = 2
-"""Fewest votes to separate a candidate, as one vote says nothing of chance. Others rank below
-candidates with as many, if there are two of these."""
+"""Minimum number of votes to separate a candidate: one vote gives no estimate of chance.
+Candidates with fewer rank last if at least two have enough."""
 
 Confidence = Literal["high", "medium", "low"]
 TiesRule = Literal["contrast", "intervals"]
@@ -28,7 +28,7 @@ Unit = Literal["grades", "ranks"]
 
 
 def check_level(level: float) -> None:
-    """Refuse an interval's level outside (0, 1).
+    """Reject an interval's level outside (0, 1).
 
     Raises
     ------
@@ -51,7 +51,7 @@ class Interval:
     low, high
         Its ends.
     level
-        How often such a range holds the true value, in (0, 1).
+        How often such a range contains the true value, in (0, 1).
     """
 
     low: PossiblyInfinite
@@ -61,7 +61,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """Reviewers' noise and spread of candidates, as known before a session.
+    """Prior knowledge of reviewers' noise and the spread of candidates.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ class Prior:
     quality_variance
         Variance of candidate effects within a session, in the same unit squared.
     unit
-        What it was learned on.
+        Whether it was learned from grades or ranks.
     n_sessions, n_imported
-        Sessions that it was learned from, and those of them imported.
+        Number of sessions it was learned from, and how many of them were imported.
     source
         Whether it was learned from sessions or from published judges.
     """
@@ -93,7 +93,7 @@ class Deferrable:
 
     @classmethod
     def defer(cls, build: Callable[[], Self], **known: Any) -> Self:
-        """Make one of known fields; `build` returns it with all fields."""
+        """Create an instance from known fields; `build` returns one with all fields."""
         deferred = object.__new__(cls)
         object.__setattr__(deferred, "_build", build)
         for name, value in known.items():
@@ -103,14 +103,14 @@ class Deferrable:
     if not TYPE_CHECKING:  # so that type checkers find misspelt attributes
 
         def __getattr__(self, name: str) -> Any:
-            """Build the fields whose slots are empty, where Python looks last."""
+            """Build the missing fields; Python calls this only for an empty slot."""
             if name not in self.__dataclass_fields__:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             build = object.__getattribute__(self, "_build")
-            if build is not None:  # unless another thread was faster
+            if build is not None:  # None if another thread was faster
                 try:
                     whole = build()
-                except AttributeError as error:  # not to be mistaken for a missing field
+                except AttributeError as error:  # must not look like a missing field
                     raise RuntimeError(f"could not build {name}: {error}") from error
                 for each in self.__dataclass_fields__:
                     object.__setattr__(self, each, getattr(whole, each))
@@ -130,33 +130,33 @@ class Standing(Deferrable):
     mean_grade
         Its mean grade; None: nobody graded it.
     details
-        Numbers of the rule.
+        Numbers specific to the rule.
     rank
-        1 is best; equal lines share it (1, 2, 2, 4).
+        1 is best; equal lines share a rank (1, 2, 2, 4).
     score
-        The rule's number; None: it has none.
+        The rule's score; None: no score.
     std_error, interval
-        Of the score; None: unknown.
+        Standard error and interval of the score; None: unknown.
     votes
         Counted ballots that rank or grade it.
     wins
-        First places; k tied for first have 1/k each.
+        First places; k candidates tied for first get 1/k each.
     coverage
-        Share of the seats that could have voted for it and did.
+        Of the seats that could have voted for it, the share that did.
     confidence
         The coverage in words.
     tied_with_next
-        Too close to call against the line below.
+        Whether it is too close to call against the line below.
     p_best
         Probability that another draw of such reviewers would place it best; None: unknown.
     effect
-        Candidate effect of the additive fit, behind p_best and ties.
+        Candidate effect of the additive fit, from which p_best and ties are computed.
     tier
-        Its tier, 1 the best.
+        Its tier; 1 is the best.
     band
         Its mean grade in words; None: nobody graded it.
     failed
-        Flags of the safety gate.
+        Its flags from the safety gate.
     """
 
     candidate: str
@@ -187,20 +187,20 @@ class Standing(Deferrable):
 @set_by_slots
 @dataclass(frozen=True, slots=True)
 class BallotNote(Deferrable):
-    """Relation of one counted ballot to the outcome.
+    """Comparison of one counted ballot with the outcome.
 
     Parameters
     ----------
     reviewer
         Who cast it.
     weight
-        How much it counts; 1 by default.
+        Its weight; 1 by default.
     ranking
         Its groups as counted, best first.
     tau
-        Kendall's τ-b between the ballot and the outcome's ranking; None where either is flat.
+        Kendall's τ-b between the ballot and the outcome's ranking; None if either is all ties.
     mismatch
-        Its ranking and grades contradict each other on some pair.
+        Whether its ranking and grades contradict each other on some pair.
     """
 
     reviewer: str
@@ -220,25 +220,25 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
     session
         Its name.
     rule
-        Rule that counted.
+        The rule that counted it.
     parameters
-        Its parameters.
+        The rule's parameters.
     ties
         How lines were separated.
     level
-        The confidence level.
+        Level of the intervals.
     prior
-        What was borrowed from other sessions.
+        Prior used for noise and spread; None: none.
     recusal
-        When a reviewer's own candidate left its ballot.
+        When a reviewer's own candidate was removed from its ballot.
     unranked
-        What a candidate left out of a ballot got.
+        How candidates missing from a ballot were counted.
     warnings
-        What was changed or doubtful, a sentence each.
+        Changes made and doubts, one sentence each.
     why
-        Why this rule, in one sentence.
+        Why this rule was used, in one sentence.
     interpretation
-        What the standings say, in one sentence.
+        Summary of the standings in one sentence.
     standings
         Best first.
     p_beats
@@ -249,46 +249,47 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
     disputed_by
         Candidates that the fit places above the first line, beyond noise.
     condorcet_winner
-        Who beats every rival head to head; None: nobody.
+        The candidate that beats every rival head to head; None: there is none.
     cycles
         Groups of candidates in a majority cycle.
     kendall_w
-        Concordance of the ballots, 0 to 1; None: fewer than two.
+        Concordance of the ballots (Kendall's W), 0 to 1; None: fewer than two ballots.
     n_ballots
         Ballots with an effect on the scores; in pair files, opinions on one pair.
     n_abstentions
         Seats without a ballot.
     without_effect
-        Reviewers of whose ballots the rule reads nothing, such as rankings where it reads grades.
+        Reviewers whose ballots the rule ignores, such as rankings under a rule for grades.
     effective_votes
-        Independent reviewers that these are worth; None: nothing is fitted.
+        Equivalent number of independent reviewers; None: nothing is fitted.
     rho
-        The shared error that this assumes; None: none.
+        The shared error assumed for it; None: none.
     rho_is_assumed
         Whether rho is the public default.
     ballots_to_flip
-        Fewest ballots whose removal or reversal ends the lead; None: no leader, or not searched.
+        Minimum number of ballots whose removal or reversal ends the lead; None: no leader, or not
+        searched.
     flip_is_exact
-        False: fewer ballots may end it too.
+        Whether that number is exact; False: fewer ballots may end the lead too.
     tie_broken_by
-        What separated equal scores; None: nothing had to.
+        The tie-break that separated equal scores; None: none was needed.
     fit
-        What uncertainty was fitted on.
+        Whether uncertainty was fitted on grades or ranks; None: no fit.
     df
         Residual degrees of freedom of the fit, the prior's included.
     ballots, abstentions
-        Each ballot as counted; reviewer to why there is none.
+        A note per counted ballot; reason for each missing ballot by reviewer.
     order_kept
-        Reviewer to pairs judged alike in both orders, and pairs judged in both.
+        By reviewer, pairs judged alike in both orders and all pairs judged in both orders.
     margins
-        ``margins[i][j]``: weight of the ballots that place line i above line j, less the reverse.
+        ``margins[i][j]``: weight of the ballots that place line i above line j, minus the reverse.
     fell_back_to
         Rule whose scores are shown because the chosen one had none.
     scales
-        Scales of the grades that are not 1–10 beyond doubt; they count as 1–10.
+        Scales of grades that are not certainly on 1–10; these grades were converted to 1–10.
     details
-        Rule-specific numbers of the session; under ``people`` how many reviewers are
-        people, and under ``unnamed_votes`` how many of those are comparisons by nobody known.
+        Rule-specific numbers of the session. ``people`` is the number of people among the
+        reviewers; ``unnamed_votes`` the number of comparisons by unnamed people.
     """
 
     session: str
@@ -337,20 +338,20 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
 
     @property
     def leaders(self) -> tuple[str, ...]:
-        """Candidates of the first rank; empty without votes."""
+        """Candidates on the first rank; empty without votes."""
         return tuple(s.candidate for s in self.standings if s.rank == 1 and s.votes > 0)
 
     @property
     def ranking(self) -> tuple[tuple[str, ...], ...]:
-        """The candidates with votes, best first, those of one rank together."""
+        """Candidates with votes as groups of equal rank, best first."""
         placed = [line for line in self.standings if line.votes > 0]
         ranks = dict.fromkeys(line.rank for line in placed)
         return tuple(tuple(s.candidate for s in placed if s.rank == rank) for rank in ranks)
 
     @property
     def clear_leader(self) -> str | None:
-        """The candidate above all with enough votes, beyond noise; None: nobody is."""
-        # First what a deferred outcome knows without being built.
+        """The candidate above all others with enough votes, beyond noise; else None."""
+        # Check first what a deferred outcome knows without being built.
         rivals = sum(line.votes >= MIN_VOTES for line in self.standings) > 1
         tied = self.tied_for_best if rivals else ()
         if len(tied) != 1 or self.disputed_by or self.tie_broken_by == "seat order":
@@ -376,12 +377,12 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
 
 
 class Deferral:
-    """A function that builds a deferred outcome, once.
+    """A function that builds a deferred outcome once.
 
     Parameters
     ----------
     outcomes, column
-        The batch that it was counted in, and its place there.
+        Its batch, and its column in the batch.
     """
 
     __slots__ = ("_outcome", "column", "outcomes")
@@ -421,9 +422,9 @@ class Leads:
     sessions
         Sessions that the rule counted.
     clear, shared
-        Those with a clear leader, and those in which several share the lead.
+        Sessions with a clear leader, and sessions with a shared lead.
     times
-        Candidate to sessions that it leads, alone or not; most frequent first.
+        Number of sessions that each candidate leads, alone or not; most frequent first.
     """
 
     sessions: int
@@ -474,9 +475,9 @@ def describe_standings(  # noqa: PLR0917 - a column each
     Parameters
     ----------
     lines
-        Candidate, votes and tier, best first; those without votes are left out.
+        Candidate, votes and tier, best first; candidates without votes are left out.
     leaders, tied
-        Lines of the best rank, and those too close to call against one of these.
+        Lines of the best rank, and lines too close to call against one of them.
     can_tell
         Whether there are enough ballots to separate any candidates; None: the rule ignores this.
     unresolved

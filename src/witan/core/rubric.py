@@ -14,16 +14,16 @@ from witan.core.scale import HIGHEST, HOLISTIC, LOWEST, Scale
 from witan.errors import InvalidRubric, UnknownName
 
 BANDS = ((9, 10), (7, 8), (5, 6), (3, 4), (1, 2))
-"""The bands of grades that the named rubrics describe, best first."""
+"""The grade bands described in the named rubrics, best first."""
 
 SUM_TOLERANCE = 0.001
-"""Greatest distance from 1 of the sum of a rubric's weights."""
+"""Maximum distance from 1 of the sum of a rubric's weights."""
 
 ROUNDING = 1e-9
-"""Slack for decimal weights that binary floats cannot hold: 0.1 + 0.2 + 0.2 is half of 1."""
+"""Tolerance for decimal weights in binary floats: 0.1 + 0.2 + 0.2 counts as half of 1."""
 
 GRAIN = 1e9
-"""Overall grades are multiples of 1 / GRAIN, so that grades equal on paper are equal here."""
+"""Overall grades are multiples of 1 / GRAIN, so that mathematically equal grades compare equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Anchor:
     low, high
         The grades that it describes.
     text
-        What such an answer is like.
+        Description of such an answer.
     """
 
     low: int
@@ -50,13 +50,13 @@ class Criterion:
     Parameters
     ----------
     name
-        What ballots call it.
+        Its name on ballots.
     weight
         Its share of the overall grade.
     description
         The question that a grade answers.
     anchors
-        Best band first; may be empty.
+        Descriptions of the grade bands, best first; may be empty.
     """
 
     name: str
@@ -72,11 +72,11 @@ class Ceiling:
     Parameters
     ----------
     criterion
-        What is graded poorly.
+        The criterion that triggers the ceiling.
     below
-        The grade under which the ceiling holds.
+        The ceiling applies to grades below this one.
     at_most
-        The highest overall grade then.
+        The highest overall grade when it applies.
     """
 
     criterion: str
@@ -93,22 +93,21 @@ class Rubric:
     name
         Its name.
     criteria
-        What is graded.
+        The criteria to grade.
     ceilings
-        Bounds that one criterion sets to the grade of all.
+        Limits on the overall grade, each set by one criterion.
     total_weight
         The sum of the weights.
     lowest_first
-        The ceilings, the lowest first.
+        The ceilings, lowest first.
     scale
-        Default scale of grades in files; None: recognised. Anchors and ceilings are always from 1
-        to 10.
+        Default scale of grades in files; None: recognised. Anchors and ceilings are always on 1–10.
 
     Raises
     ------
     InvalidRubric
-        If it has no criteria, a repeated name, weights that are negative or do not sum to 1 within
-        0.001, overlapping anchors, or a ceiling on an unknown criterion.
+        If it has no criteria, a repeated name, negative weights, weights that do not sum to 1
+        within 0.001, overlapping anchors, or a ceiling on an unknown criterion.
     """
 
     name: str
@@ -119,7 +118,7 @@ class Rubric:
     lowest_first: tuple[Ceiling, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __hash__(self) -> int:
-        # Rubrics are cache keys for every sheet, and hashing every field is slow.
+        # Every sheet uses its rubric as a cache key, and hashing every field is slow.
         return hash((self.name, len(self.criteria)))
 
     def __post_init__(self) -> None:
@@ -139,14 +138,14 @@ class Rubric:
         return f"<Rubric {brief(self.name, 24)}: {brief(criteria, 56)[1:-1]}{ceilings}{scale}>"
 
     def replace_weights(self, weights: Mapping[str, float]) -> "Rubric":
-        """Return the rubric under other weights; unnamed criteria keep theirs.
+        """Return the rubric with other weights; unnamed criteria keep theirs.
 
         Raises
         ------
         UnknownName
-            If a name is not one of the criteria; it names the nearest one.
+            If a name is not a criterion; the error names the closest one.
         InvalidRubric
-            If the weights no longer sum to 1; it names the sum.
+            If the weights no longer sum to 1; the error states the sum.
         """
         criterion_names = [criterion.name for criterion in self.criteria]
         for name in weights:
@@ -159,16 +158,16 @@ class Rubric:
 @set_by_slots
 @dataclass(frozen=True, slots=True)
 class Overall:
-    """One overall grade, with its ceiling and its graded weight.
+    """One overall grade, the ceiling applied, and the weight graded.
 
     Parameters
     ----------
     value
-        From 1 to 10; None when too little of the rubric was graded.
+        From 1 to 10; None if too little of the rubric was graded.
     capped_by
-        The ceiling that lowered it; None when none did.
+        The ceiling that lowered it; None if none did.
     weight_given
-        The sum of the weights of the criteria that were graded.
+        Total weight of the graded criteria.
     """
 
     value: float | None
@@ -177,30 +176,30 @@ class Overall:
 
 
 def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
-    """Weigh the grades of one candidate on one ballot into one grade.
+    """Combine a candidate's grades on one ballot into an overall grade.
 
-    Over the criteria k that are graded,
+    Over the graded criteria k,
 
         value = Σ w[k] · grade[k] / Σ w[k],
 
-    then the lowest ceiling that applies. A criterion that is missing, or NaN, neither lowers the
-    grade nor trips a ceiling. The value is rounded to 1e-9: an order is derived from it, and
-    floating-point dust must not separate grades that are equal on paper.
+    limited by the lowest ceiling that applies. A missing or NaN criterion neither lowers the grade
+    nor triggers a ceiling. The value is rounded to 1e-9, so that rounding errors do not rank
+    mathematically equal grades.
 
     Parameters
     ----------
     grades
-        Criterion to grade, each from 1 to 10 as `read_grade` of `witan.core.scale` returns it.
+        Grade by criterion, each from 1 to 10 as `read_grade` of `witan.core.scale` returns it.
 
     Returns
     -------
     Overall
-        Without a value when less than half of the rubric's weight is graded.
+        Without a value if less than half of the rubric's weight is graded.
 
     Raises
     ------
     UnknownName
-        If a grade is for something the rubric does not have.
+        If a grade is for a criterion that the rubric does not have.
     """
     total = weight_given = 0.0
     n_criteria_read = 0
@@ -209,7 +208,7 @@ def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
         if grade is None:
             continue
         n_criteria_read += 1
-        if grade == grade:  # noqa: PLR0124 — false only for NaN, and the quickest way to ask
+        if grade == grade:  # noqa: PLR0124 — false only for NaN, and the fastest test
             total += criterion.weight * grade
             weight_given += criterion.weight
     if n_criteria_read != len(grades):
@@ -225,15 +224,15 @@ def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
 
 @lru_cache(maxsize=64)
 def weigher(rubric: Rubric) -> Callable[[tuple[tuple[str, Any], ...]], float | None]:
-    """Return the function from grades by criterion to the overall grade.
+    """Return a function from grades by criterion to the overall grade.
 
-    Results are cached, as a session is read for its outcome, verdict and rows. None if there is
-    something to warn about.
+    The function returns None if there is something to warn about. Results are cached, because a
+    session is read for its outcome, its verdict and its rows.
     """
     names = {criterion.name for criterion in rubric.criteria}
     guards = {ceiling.criterion for ceiling in rubric.ceilings}
 
-    # Quoted: the types would be rebuilt for every rubric.
+    # Annotations are quoted so that they are not evaluated for every rubric.
     @lru_cache(maxsize=1 << 14)
     def weigh(cells: "tuple[tuple[str, Any], ...]") -> float | None:
         if not all(LOWEST <= number <= HIGHEST for _, number in cells):
@@ -246,7 +245,7 @@ def weigher(rubric: Rubric) -> Callable[[tuple[tuple[str, Any], ...]], float | N
 
 
 def trips(rubric: Rubric, value: float, grades: Mapping[str, float]) -> Ceiling | None:
-    """Find the lowest ceiling under the value, if any applies."""
+    """Find the lowest ceiling that applies and would reduce the value."""
     for ceiling in rubric.lowest_first:
         if value <= ceiling.at_most:
             return None
@@ -511,7 +510,7 @@ def find_rubric(name: str) -> Rubric:
     Raises
     ------
     UnknownName
-        If there is none of that name; it names the nearest one.
+        If there is no rubric of that name; the error names the closest one.
     """
     if name not in RUBRICS:
         raise UnknownName("rubric", name, RUBRICS)

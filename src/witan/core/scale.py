@@ -12,17 +12,17 @@ from witan.errors import InvalidParameter
 LOWEST, HIGHEST = 1.0, 10.0
 
 HOLISTIC = "overall"
-"""On a ballot, the key of the reviewer's own holistic grade; therefore never a criterion."""
+"""Key of the reviewer's own holistic grade on a ballot; no criterion may have this name."""
 
 NUMBER_TYPES = frozenset({int, float})
-"""Types of grades that are plain numbers; a boolean is a word."""
+"""Types of numeric grades; a boolean counts as a word."""
 
 GRAIN = 1e9
-"""Converted grades are multiples of 1 / GRAIN, so that grades equal on paper are equal here."""
+"""Converted grades are multiples of 1 / GRAIN, so mathematically equal grades compare equal."""
 
 PASSED = frozenset({"pass", "passed", "yes", "true"})
 FAILED = frozenset({"fail", "failed", "no", "false"})
-"""Words for the two ends of the scale pass-fail, in any case of letters."""
+"""Words for the two ends of the scale pass-fail, in any letter case."""
 
 STARS = (5.0, 10.0)
 """Denominators of scales that may begin at 1; all others begin at 0."""
@@ -32,9 +32,9 @@ WRITTEN = re.compile(
     r"(?:(%)|/\s{0,9}(\d{1,6}(?:\.\d{1,20}|,\d{1,2})?))?",
     re.ASCII,
 )
-"""A number as text, alone, in per cent, or out of another: ``8.5``, ``80%``, ``4/5``.
+"""A number as text, alone, in percent, or as a fraction: ``8.5``, ``80%``, ``4/5``.
 
-One or two digits may follow a comma, as in ``8,5``: ``1,200`` may be twelve hundred.
+At most two digits may follow a comma, as in ``8,5``, because ``1,200`` may mean 1200.
 """
 
 _RANGE = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*(?:-|–|\.\.|to)\s*([-+]?\d+(?:\.\d+)?)", re.ASCII)
@@ -53,7 +53,8 @@ class Range:
     high
         The best grade.
     in_words
-        It is written ``pass-fail``; on every range those words, and true and false, are the ends.
+        Whether it is written ``pass-fail``. On any range, these words, and true and false, mean its
+        ends.
     """
 
     low: float = LOWEST
@@ -69,11 +70,11 @@ class Range:
         return (HIGHEST - LOWEST) / abs(self.high - self.low)
 
     def convert(self, number: float) -> tuple[float, bool]:
-        """Convert a number to a grade from 1 to 10; flag outsiders.
+        """Convert a number to 1–10; flag one outside the range.
 
-        With worst w and best b,
+        With w the worst and b the best grade,
 
-            grade = 1 + 9 · (number - w) / (b - w),    from 1 to 10.
+            grade = 1 + 9 · (number - w) / (b - w),    clipped to [1, 10].
         """
         if self.low == LOWEST and self.high == HIGHEST:
             if LOWEST <= number <= HIGHEST:
@@ -100,14 +101,14 @@ class Scale:
     criteria
         Criteria with ranges of their own, by name.
     recognised
-        Whether it was recognised from the grades, not declared. Equal scales may differ in it.
+        Whether it was recognised from the grades, not declared; ignored when scales are compared.
     instead
         Other scales that the same grades fit.
     shares
-        Whether grades have different denominators, or some are percentages, so that each is a share
-        of its best.
+        Whether grades have different denominators, or some are percentages, so that each is read as
+        a share of its own maximum.
     words
-        Whether some grades are words such as ``pass`` beside numbers, for the ends of the scale.
+        Whether words such as ``pass``, which mean the ends of the scale, occur among numbers.
     reviewers
         Reviewers who use it, if reviewers of one source clearly use different scales.
     """
@@ -127,7 +128,7 @@ class Scale:
         Raises
         ------
         InvalidParameter
-            If it is written in another way.
+            If the text has another form.
         """
         whole: Range | None = None
         criteria: dict[str, Range] = {}
@@ -149,12 +150,12 @@ class Scale:
 
     @classmethod
     def of_record(cls, record: object) -> "Scale":
-        """Read a scale from data: text, or criterion to text.
+        """Read a scale from text, or from text by criterion.
 
         Raises
         ------
         InvalidParameter
-            If it is neither, or says no scale.
+            If it is neither, or does not describe a scale.
         """
         if isinstance(record, str):
             return cls.parse(record)
@@ -179,7 +180,7 @@ class Scale:
 
     @property
     def is_plain(self) -> bool:
-        """True for an undoubted 1–10, without need of a remark."""
+        """True if it is certainly 1–10, so that no remark is needed."""
         return self.is_native and not self.recognised
 
     @property
@@ -188,12 +189,12 @@ class Scale:
         return self.sentence_with("scale=")
 
     def sentence_with(self, option: str) -> str:
-        """Describe the scale with a surface's name of the option."""
+        """Describe the scale; `option` is the surface's name for the setting."""
         parts = [str(self.whole), *(f"of {name} as {one}" for name, one in self.criteria)]
         how = " (recognised)" if self.recognised else ""
         conversion_text = "" if self.is_native else ", and converted to 1-10"
         other = f"; they also fit {' or '.join(self.instead)}" if self.instead else ""
-        # The option would apply to the other reviewers as well.
+        # With several scales, the option would also apply to the other reviewers.
         helps = self.instead and not self.reviewers
         hint = f" ({option}{self.instead[-1]} reads them so)" if helps else ""
         shares = ", text such as 3/5 and 60% as shares of the best grade" if self.shares else ""
@@ -215,13 +216,13 @@ def _join_names(names: tuple[str, ...]) -> str:
 
 
 def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
-    """Convert a grade to 1–10 and flag outsiders; None: no grade.
+    """Convert a grade to 1–10 and flag one outside; None: no grade.
 
-    Numbers are on the scale; so is text that holds nothing but one. Text in per cent, or out of
-    another number than the best grade, is a share of its best: ``"80%"``, ``"4/5"``. Booleans and
-    words such as ``pass`` stand for the ends of any scale. NaN and the infinities are no grades.
+    Numbers, and text that is just a number, are on the scale. A percentage, or a fraction whose
+    denominator is not the best grade, is a share of its own maximum: ``"80%"``, ``"4/5"``. Booleans
+    and words such as ``pass`` mean the ends of any scale. NaN and infinity are not grades.
     """
-    if type(value) is int or type(value) is float:  # the usual case: no boolean, no numpy
+    if type(value) is int or type(value) is float:  # the usual case: not a boolean, not numpy
         number: float = value
     elif isinstance(value, str):
         return _format_number(within, value.strip())
@@ -240,7 +241,7 @@ def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
 
 
 def decimal(text: str) -> float:
-    """The number matched by a group of `WRITTEN`."""
+    """Convert a number matched by a group of `WRITTEN`."""
     return float(text.replace(",", "."))
 
 
@@ -250,7 +251,7 @@ def is_empty(value: object) -> bool:
 
 
 def may_be_typing_error(value: object) -> bool:
-    """True for an unreadable grade with a digit, probably a typing error."""
+    """True for an unreadable grade that contains a digit, probably a typo."""
     return isinstance(value, str) and any(map(str.isdigit, value))
 
 
@@ -260,7 +261,7 @@ def read_grade(value: object, within: Range = NATIVE) -> float | None:
     Returns
     -------
     float or None
-        From 1 to 10; None when the value is no grade, as `grade_on` says.
+        From 1 to 10; None if the value is not a grade (see `grade_on`).
     """
     if type(value) is int and 1 <= value <= 10 and within is NATIVE:
         return float(value)
@@ -296,18 +297,18 @@ def _range(notation: str, whole: str) -> Range:
 
 
 _PLAIN = {int, float, str, type(None)}
-"""Types of a grade that is no mapping from criteria."""
+"""Types of a grade other than a mapping from criteria."""
 
 _WHOLE = frozenset(range(1, 11))
 
 CriterionGrades = tuple[tuple[str, ...], tuple[tuple[float | None, ...], ...]]
-"""Criteria, and the grades of all candidates on each."""
+"""Criteria, and all candidates' grades on each."""
 
 
 def read_criteria(cells: Sequence[Any], scale: Scale | None) -> CriterionGrades:
-    """Read the grades of each candidate by criterion, in order of first mention.
+    """Read candidates' grades by criterion, in order of first mention.
 
-    The reviewer's own overall grade is none of them.
+    The reviewer's own overall grade is left out.
     """
     if {type(cell) for cell in cells} <= _PLAIN:
         return (), ()
@@ -326,7 +327,7 @@ def read_criteria(cells: Sequence[Any], scale: Scale | None) -> CriterionGrades:
 
 
 def _read_whole(cells: Sequence[Any]) -> CriterionGrades | None:
-    """Read whole grades on the same criteria, as nearly every reviewer gives."""
+    """Read whole grades on the same criteria, the usual case."""
     if type(cells[0]) is not dict or HOLISTIC in cells[0]:
         return None
     criteria, rows = tuple(cells[0]), []

@@ -19,7 +19,7 @@ AUTO = "auto"
 
 
 class CountOptions(TypedDict, total=False):
-    """Common keywords of counts and councils: settings and built-in rules' parameters."""
+    """Keywords shared by counts and councils: settings and built-in rules' parameters."""
 
     kind: Literal["all", "model", "human"]
     ties: TiesRule
@@ -42,7 +42,7 @@ class CountOptions(TypedDict, total=False):
 
 
 class SettingOptions(CountOptions, total=False):
-    """Keywords of a count; `parameters` takes those of custom rules."""
+    """Keywords of a count; custom rules' parameters go into `parameters`."""
 
     parameters: Mapping[str, Any]
     counting: Counting
@@ -63,38 +63,37 @@ class Settings:
     counting
         Recusal, unranked candidates, rubric.
     scale
-        On which all grades are given, such as ``"0-1"``. None: as each ballot says; those that say
-        nothing are from 1 to 10, or where they do not fit that, on the scale that is
-        recognised over all ballots given.
+        Scale of all grades, such as ``"0-1"``. None: each ballot's declared scale; undeclared
+        grades are on 1–10 or, if they do not fit it, on the scale recognised over all ballots.
     kind
         Whose ballots count: ``all``, or only those of a ``model`` or of a ``human``.
     ties, level, threshold
-        ``contrast``: lines are told apart by the fit, two-sided at `level`. ``intervals``: by
-        whether score ∓ threshold·std_error overlap.
+        ``contrast``: lines are separated by the fit, two-sided at `level`. ``intervals``: they are
+        separated unless the ranges score ± threshold·std_error overlap.
     tie_break
-        What separates equal scores; None: the rule's own.
+        What separates equal scores; None: the rule's own tie-break.
     weights
-        Per reviewer; 1 where not named.
+        Weight per reviewer; 1 for any that is not named.
     rho
-        Error shared by all models that review, 0 ≤ ρ < 1. ``learn``: from the comparisons that
-        people also judged, when there are enough of them, else as ``public``: the cautious end of
-        what models elsewhere share. None or ``none``: they share none.
+        Error shared by all models that review, 0 ≤ ρ < 1. ``public``: a cautious value from
+        published judges. ``learn``: learned from the comparisons that people also judged or, if
+        they are too few, as ``public``. None or ``none``: no shared error.
     prior
-        Borrowed strength. ``public``: what judges elsewhere show, worth few degrees of freedom.
-        ``learn``: from the sessions given, when there are fifty, else as ``public``. None or
-        ``none``: none.
+        Prior for noise and spread. ``public``: from published judges, worth few degrees of freedom.
+        ``learn``: learned from the given sessions or, with fewer than fifty, as ``public``. None or
+        ``none``: no prior.
     reliability
         For ``weighted_borda``: weight per reviewer. None: learned from the other sessions.
     severity
-        How severe reviewers are, by other sessions: corrects the grades of a verdict, unless
-        `prior` is ``public`` or None. None: unknown.
+        Reviewers' severity in other sessions, to correct the grades of a verdict unless `prior` is
+        ``public`` or None. None: unknown.
     gates
         Answers that failed the safety gate, per session.
     flips
-        Whether to search for the fewest ballots that end the lead.
+        Whether to search for the minimum number of ballots that end the lead.
     looks
         Numbers of ballots after which the session was tested, to end it once nothing is too close
-        to call. Tests are stricter, so that together they err no more often than a single one.
+        to call. The tests are stricter, so that all together err no more often than a single test.
         Empty: a single test.
     """
 
@@ -145,7 +144,7 @@ class Settings:
 
     @classmethod
     def of(cls, rule: str = AUTO, **options: Unpack[SettingOptions]) -> "Settings":
-        """Make settings from keywords: fields, those of `Counting`, parameters of the rule."""
+        """Create settings from keywords: own fields, fields of `Counting`, rule parameters."""
         parameters: dict[str, Any] = {**options}
         counting = {
             f.name: parameters.pop(f.name) for f in fields(Counting) if f.name in parameters

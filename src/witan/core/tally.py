@@ -1,4 +1,4 @@
-"""Ballots in, outcomes out: interpretation, rule, placing and uncertainty put together."""
+"""Count ballots into outcomes: interpretation, rule, placing and uncertainty."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -35,12 +35,12 @@ from witan.core.stats.learning import borrow, learn_weights
 from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 
 SESSIONS_AT_ONCE = 2048
-"""Sessions whose outcomes are held back to come out in order."""
+"""Number of sessions whose outcomes are buffered to yield them in order."""
 
 OnUnsuitable = Callable[[UnsuitableBallots], None]
 
 OutcomeColumn = tuple[Outcomes, int]
-"""A batch, and the number of a session in it."""
+"""A batch and the column of a session in it."""
 
 
 def tally(
@@ -48,28 +48,28 @@ def tally(
     rule: str = AUTO,
     **settings: Unpack[SettingOptions],
 ) -> Outcome:
-    """Count the ballots of one session. Pure: ballots in, outcome out.
+    """Count the ballots of one session. A pure function.
 
     Parameters
     ----------
     ballots
-        All of one session; of any number for a rule that needs a history.
+        Ballots of one session, or of any number of sessions for a rule that needs a history.
     rule
         A name in `RULES`, or ``auto``.
     **settings
         Any field of `Settings`, such as ``scale="0-1"``; any field of `Counting` (``recusal``,
-        ``unranked``, ``rubric``); anything else is a parameter of the rule.
+        ``unranked``, ``rubric``); any other keyword is a parameter of the rule.
 
     Raises
     ------
     NothingToCount
-        Without a ballot.
+        If there are no ballots.
     InvalidParameter
         If the ballots belong to more than one session, or a setting is wrong.
     UnsuitableBallots
-        If the rule needs grades that are not there.
+        If the rule needs grades and there are none.
     UnclearScale
-        If grades fit no scale, or two as well.
+        If grades fit no scale, or fit two equally well.
     """
     resolved_settings = Settings.of(rule, **settings)
     all_ballots = list(ballots)
@@ -92,10 +92,10 @@ def tally_sessions(
 ) -> Iterator[Outcome]:
     """Count every session among the ballots, in order of appearance.
 
-    A session that the rule cannot count goes to `on_unsuitable` and has no outcome; without
-    `on_unsuitable` it is raised. With `only`, just these sessions are counted, but learning across
-    sessions still uses all. `check_wanted` is called before every piece of the work; an error that
-    it raises ends the count.
+    For a session that the rule cannot count, the error is passed to `on_unsuitable` if given and
+    raised otherwise; the session has no outcome. `only` restricts which sessions are counted, but
+    learning across sessions still uses all. `check_wanted` is called before each step; it ends the
+    count by raising an error.
     """
     columns = tally_columns(ballots, settings, on_unsuitable, only, check_wanted)
     return (batch[column] for batch, column in columns)
@@ -108,7 +108,7 @@ def tally_columns(
     only: Collection[str] | None = None,
     check_wanted: GoOn = forever,
 ) -> Iterator[OutcomeColumn]:
-    """Count like `tally_sessions`; yield each session's batch and column there."""
+    """Count like `tally_sessions`; yield each session's batch and column."""
     electorates, settings_with_prior = prepare(ballots, settings, on_unsuitable)
     sessions_to_count = None if only is None else frozenset(only)
     return count_electorates(
@@ -117,40 +117,40 @@ def tally_columns(
 
 
 def find_count(outcome: Outcome) -> CountColumn | None:
-    """Return the count of a deferred outcome, and its column; None once it is built."""
+    """Return a deferred outcome's batch and column; None once it is built."""
     deferral = Deferral.of(outcome)
     return None if deferral is None else (deferral.outcomes.count, deferral.column)
 
 
 def put_on_scale(ballots: Iterable[Ballot], settings: Settings) -> Sequence[Ballot]:
-    """Convert ballots to the settings' scale, or to their recognised one.
+    """Put ballots on the settings' scale or on the recognised one.
 
     Raises
     ------
     UnclearScale
-        If grades fit no scale, or two as well.
+        If grades fit no scale, or fit two equally well.
     """
     if isinstance(ballots, BallotTable) and settings.scale in (None, ballots.scale):
-        return ballots  # a table is made on its scale
+        return ballots  # a table already has its scale
     return recognise_scales(ballots) if settings.scale is None else rescale(ballots, settings.scale)
 
 
 def prepare(
     ballots: Iterable[Ballot], settings: Settings, on_unsuitable: OnUnsuitable | None = None
 ) -> tuple[list[Electorate], Settings]:
-    """Interpret the counted ballots; learn from all of them what settings ask.
+    """Interpret the counted ballots and learn the settings marked ``learn``.
 
     Returns
     -------
     electorates
-        One per session with a ballot of the kind that counts, in the order of first ballots.
+        One per session with ballots of the chosen kind, in the order of first ballots.
     settings
-        With every ``learn`` replaced by what was learned, if anything was.
+        The settings with learned values in place of ``learn`` where learning was possible.
 
     Raises
     ------
     NothingToCount
-        If there are ballots, but none of the kind that counts.
+        If there are ballots, but none of the chosen kind.
     UnclearScale
         As `put_on_scale`.
     """
@@ -160,7 +160,7 @@ def prepare(
 
 
 def interpret_ballots(scaled: Sequence[Ballot], settings: Settings) -> list[Electorate]:
-    """The electorates of `prepare` from ballots on their scale, with nothing learned."""
+    """Interpret ballots on their scale like `prepare`, without learning."""
     return _of_kind(_electorates(scaled, settings, None), scaled, settings, None)
 
 
@@ -174,7 +174,7 @@ def _of_kind(
         return everyone
     if scaled and all(ballot.kind != settings.kind for ballot in scaled):
         raise NothingToCount(f"no ballot is of the kind {settings.kind!r}")
-    # Sessions that could not be interpreted were reported above.
+    # Sessions that cannot be interpreted were reported above.
     session_names = {electorate.session for electorate in everyone}
     of_kind = [b for b in scaled if b.kind == settings.kind and b.session in session_names]
     return _electorates(of_kind, settings, on_unsuitable)
@@ -216,7 +216,7 @@ def tally_electorates(
     settings: Settings,
     on_unsuitable: OnUnsuitable | None = None,
 ) -> Iterator[Outcome]:
-    """Count what `prepare` made ready; see `tally_sessions` for the rest."""
+    """Count the electorates from `prepare`; parameters are as in `tally_sessions`."""
     columns = count_electorates(counting, settings, on_unsuitable)
     return (batch[column] for batch, column in columns)
 
@@ -228,7 +228,7 @@ def count_electorates(
     only: AbstractSet[str] | None = None,
     check_wanted: GoOn = forever,
 ) -> Iterator[OutcomeColumn]:
-    """Count what `prepare` made ready, as `tally_columns` does."""
+    """Count the electorates from `prepare` like `tally_columns`."""
     if _needs_history(settings):
         yield _over_time(counting, settings), 0
         return
@@ -246,7 +246,7 @@ def count_electorates(
 def reliability_by_session(
     electorates: Sequence[Electorate], settings: Settings, rules: Collection[str]
 ) -> Sequence[Mapping[str, float]] | None:
-    """Weights of reviewers per session: set, or learned for weighted rules."""
+    """Reviewers' weights per session: from the settings, or learned for weighted rules."""
     if settings.reliability is not None:
         return [settings.reliability] * len(electorates)
     return learn_weights(electorates) if "weighted_borda" in rules else None
@@ -289,15 +289,15 @@ def _count_in_order(
 
 @dataclass(frozen=True, slots=True)
 class SharedWork:
-    """Fits of the same sessions and inferences, for all rules counting them."""
+    """Fits and inferences shared by all rules that count the same sessions."""
 
     fits: dict[bytes, list[Fitted]] = field(default_factory=dict)
     inferences: dict[int, tuple[Sequence[Fitted] | None, Inference]] = field(default_factory=dict)
 
     def infer(self, counted: BatchCount) -> Inference:
-        """Infer once from the same fits."""
+        """Compute the inference once per set of fits."""
         fits = counted.fits  # read once: another thread may fit again
-        if id(fits) not in self.inferences:  # stored with it, so that no other fits get their id
+        if id(fits) not in self.inferences:  # the fits are stored too, so their id stays unique
             self.inferences[id(fits)] = fits, infer(counted, fits)
         return self.inferences[id(fits)][1]
 
@@ -311,17 +311,16 @@ def count_task(
     *,
     shared: SharedWork | None = None,
 ) -> Iterator[tuple[Outcomes, Sequence[int]]]:
-    """Count a task's sessions within the reach of its rule.
+    """Count the sessions of a task that its rule can count.
 
-    `shared` belongs to all sessions of the task; without it, or for some of them, nothing is
-    shared.
+    `shared` must be for all sessions of the task. It is not used when only some are counted.
 
     Yields
     ------
     Outcomes
-        Of some sessions.
+        Outcomes of some sessions.
     sequence of int
-        The column of each of them in the task.
+        The column of each of these sessions in the task.
     """
     usable = []
     graded = np.logical_or.reduce(task.profile.grade_mask, axis=(0, 1))

@@ -1,4 +1,4 @@
-"""A jury's verdict on texts, and shares of approval, with their certainty."""
+"""A jury's verdict on texts, and shares of approval, with uncertainty."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ Decision = Literal["passed", "failed", "too close to call"]
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Votes of members on one thing, with inference to members like them.
+    """Members' votes to approve or reject, generalised to similar members.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ class Approval:
     share
         Interval of the share of such members that would approve; None without votes.
     p_majority
-        Probability that a majority of as many other such members would give the same verdict; None
-        where there is none to repeat.
+        Probability that the majority of as many other such members would decide the same way; None
+        without a majority.
     """
 
     approve: int
@@ -53,31 +53,30 @@ class Approval:
 
     @property
     def is_approved(self) -> bool | None:
-        """Decision of the majority; None without a majority."""
+        """The majority's decision; None without a majority."""
         return None if self.approve == self.reject else self.approve > self.reject
 
 
 def approval(votes: Sequence[bool | None], level: float = 0.95) -> Approval:
     """Count approvals and rejections.
 
-    Of n votes let k approve. Under Jeffreys' prior the approving share p of all such members is
-    distributed as Beta(k + ½, n − k + ½), from which both numbers come, so that they cannot
-    contradict each other. The interval is cut at equal tails, its lower end 0 for k = 0 and its
-    upper end 1 for k = n. Another n votes approve K times with
+    Let k of n votes approve. Under Jeffreys' prior, the approving share of all such members has the
+    distribution Beta(k + ½, n − k + ½). The interval and `p_majority` both come from it, so they
+    cannot contradict each other. The interval has equal tails; its lower end is 0 for k = 0 and its
+    upper end 1 for k = n. Among another n votes, the number K of approvals has the distribution
 
         P(K = j) = C(n, j)·B(j + k + ½, 2n − j − k + ½) / B(k + ½, n − k + ½),
 
-    and `p_majority` sums this over K > n/2 where the verdict is approval, over K < n/2 where it is
-    rejection.
+    and `p_majority` sums it over K > n/2 for an approval and over K < n/2 for a rejection.
 
-    At 95% the interval covers 96.3% at n = 3, 95.8% at 5 and 95.4% at 9, averaged over all
-    shares, and from 3 to 9 votes never less than 86% at any one share. Clopper and Pearson's exact
-    interval never covers less than 95%, but 99.5% to 98.5% on average, and is a fifth wider.
+    Averaged over all shares, the 95% interval covers 96.3% at n = 3, 95.8% at 5 and 95.4% at 9;
+    from 3 to 9 votes it covers at least 86% at every share. Clopper and Pearson's exact interval
+    always covers at least 95%, 99.5% to 98.5% on average, and is a fifth wider.
 
     Parameters
     ----------
     votes
-        True approves, False rejects, None says nothing.
+        True approves, False rejects, None is no readable vote.
 
     Raises
     ------
@@ -111,7 +110,7 @@ def _share(approve: int, reject: int, level: float) -> Interval:
 
 
 def _repeat(approve: int, reject: int) -> float:
-    """P(as many other votes have the same majority), by the beta-binomial distribution."""
+    """Compute P(as many other votes have the same majority), by the beta-binomial."""
     same, other = max(approve, reject), min(approve, reject)
     n = same + other
     start = _log_beta(same + APPROVAL_PRIOR, other + APPROVAL_PRIOR) + log(n + 1)
@@ -139,9 +138,9 @@ class MeanGrade:
     mean
         From 1 to 10.
     interval
-        Of the mean that reviewers like these would give; None: too few ballots.
+        Interval of the mean that reviewers like these would give; None: too few ballots.
     n_ballots
-        Ballots with such a grade.
+        Number of ballots with such a grade.
     """
 
     mean: float
@@ -164,10 +163,10 @@ class TextGrades:
     p_pass
         Probability that reviewers like these would on average grade it at the pass mark or above.
     ballots_to_flip
-        Fewest of its highest or lowest grades whose removal undoes the decision; None: no number
-        does, or nothing is decided.
+        Minimum number of its highest or lowest grades whose removal changes the decision; None: no
+        number does, or there is no decision.
     failed
-        Flags of the safety gate.
+        Its flags from the safety gate.
     """
 
     text: str
@@ -185,28 +184,30 @@ class Verdict(NotebookDisplay, FrameSource):
     Parameters
     ----------
     decision
-        One text passes if `p_pass` reaches the level, and fails if it is as close to 0. Of several,
-        the expected one, or else any, has to lead clearly as well. None: one text, no pass mark.
+        A single text passes if `p_pass` is at least the level, and fails if it is equally close to
+        0. Of several texts, the expected one (any, if none is expected) must also lead clearly.
+        None: a single text without a pass mark.
     text
-        Its text: the only, the expected, or the clearly leading one.
+        The text that the decision is about: the only, the expected, or the clearly leading one.
     leader
-        The text clearly above all others.
+        The text clearly above all others; None: there is none.
     probability
-        Of one text `p_pass`; of several, that this one, or else the first, is best.
+        For a single text, `p_pass`; for several, the probability that `text`, or the first if it is
+        None, is best.
     ballots_to_flip
-        Fewest ballots that could change it; None: unknown, or no number of them.
+        Minimum number of ballots that could change the decision; None: unknown, or no number could.
     pass_mark
         Lowest passing grade.
     level
-        How sure a decision has to be, in (0, 1).
+        Probability required for a decision, in (0, 1).
     look_level
-        How sure each look has to be for that, if there were several.
+        Probability required at each look, if there were several, to satisfy `level`.
     texts
-        Their grades, best first.
+        Grades of the texts, best first.
     reviewers
-        Whose ballots count.
+        Reviewers whose ballots count.
     severity
-        Severity that their grades are corrected by.
+        Severity for which their grades are corrected; None: no correction.
     """
 
     decision: Decision | None
@@ -232,7 +233,7 @@ class Verdict(NotebookDisplay, FrameSource):
 
 
 def check_pass_mark(pass_mark: object) -> None:
-    """Refuse a pass mark incomparable with means of grades."""
+    """Reject a pass mark that is not on the scale of grades."""
     is_number = isinstance(pass_mark, int | float) and not isinstance(pass_mark, bool)
     if pass_mark is not None and not (is_number and NATIVE.low <= pass_mark <= NATIVE.high):  # type: ignore[operator]
         raise InvalidParameter("pass_mark", pass_mark, "a grade from 1 to 10, or None")
@@ -248,17 +249,18 @@ def judge_texts(
 ) -> Verdict:
     """Judge the texts of one session by the ballots of its jury.
 
-    Model, for one text or one criterion: reviewers' grades are its quality, an error that they all
-    share, and what each adds, severity included; sums of these are normal. With s² their variance,
-    moderated by what is known of judges elsewhere, and ρ the shared part, the mean over R ballots
-    has the variance s²·(1/R + ρ/(1 − ρ)), on Student's t. Where other sessions say how severe the
-    reviewers are (`learn_severity`), that is taken off their grades, by criterion too, s² is of
-    what remains, and the variance of the mean severity is added.
+    Model, for one text or one criterion: a grade is the sum of the text's quality, an error that
+    all reviewers share, and the reviewer's own error, severity included; the sum is normal. Let s²
+    be the variance of the grades, moderated by a prior from other judges, and ρ the shared part.
+    The mean over R ballots then has the variance s²·(1/R + ρ/(1 − ρ)), with Student's t. If the
+    reviewers' severity is known from other sessions (`learn_severity`), it is subtracted from their
+    grades, by criterion too; s² is then the variance of the remainder, and the variance of the mean
+    severity is added.
 
     Parameters
     ----------
     outcome
-        The outcome of the ballots, with its weights and level.
+        The outcome of the ballots, which sets weights and level.
     pass_mark
         Lowest passing grade, from 1 to 10.
     expected
@@ -267,7 +269,7 @@ def judge_texts(
     Raises
     ------
     InvalidParameter, UnknownName
-        If there is no such grade, or no such text.
+        If the pass mark is not a grade, or the expected text is unknown.
     NothingToCount
         If the outcome counts none of the ballots.
     """
@@ -291,7 +293,8 @@ def p_pass_settled(
 ) -> float:
     """Compute the probability of a decision on a text after more ballots.
 
-    `growth` is the number of ballots at the end over the number now. Errors as for `judge_texts`.
+    `growth` is the final number of ballots divided by the present one. Errors are as for
+    `judge_texts`.
     """
     mean = _Jury.of(ballots, outcome, settings).mean(text)
     return 0.0 if mean is None else mean.p_settled(pass_mark, growth)
@@ -307,14 +310,14 @@ class _Jury:
 
     @classmethod
     def of(cls, ballots: Sequence[Ballot], outcome: Outcome, settings: Settings) -> "_Jury":
-        """Take an outcome's counted ballots at its weights and level.
+        """Select an outcome's counted ballots with its weights and level.
 
-        A recount may leave reviewers out, or change weights or the level.
+        These may differ from the settings' after a recount.
 
         Raises
         ------
         NothingToCount
-            If it counts none of these ballots.
+            If the outcome counts none of these ballots.
         """
         weight_of = {note.reviewer: note.weight for note in outcome.ballots}
         voting = [ballot for ballot in ballots if ballot.reviewer in weight_of]
@@ -330,8 +333,8 @@ class _Jury:
         return cls(panel, electorate, counted_ballots)
 
     def overall(self, name: str) -> list[float]:
-        """The overall grades of a text, one per ballot; NaN is none."""
-        if name not in self.electorate.candidates:  # nobody who was to compare it did
+        """Overall grades of a text, one per ballot; NaN: no grade."""
+        if name not in self.electorate.candidates:  # no reviewer compared it
             return [nan] * len(self.ballots)
         seat = self.electorate.candidates.index(name)
         return [vote.grades[seat] for vote in self.electorate.votes]
@@ -339,14 +342,14 @@ class _Jury:
     def mean(self, name: str) -> "PanelMean | None":
         """Average a text's grades; None: no grade, or a failed gate.
 
-        A text that fails the gate has the gate's grade, with certainty.
+        A text that fails the gate gets the gate's grade, without uncertainty.
         """
         if name in self.electorate.failed:
             return None
         return self.panel.mean(self.overall(name))
 
     def grades(self, name: str, pass_mark: float | None) -> TextGrades:
-        """Grade a text, by criterion too, and decide its passing."""
+        """Grade a text overall and by criterion, and decide if it passes."""
         rubric = self.panel.settings.counting.rubric
         columns = _criteria(self.ballots, name, rubric)
         overall = self.overall(name)
@@ -367,7 +370,7 @@ class _Jury:
 
 
 def _no_verdict(outcome: Outcome) -> NothingToCount:
-    """Name the reasons why none of an outcome's ballots counts."""
+    """Explain why an outcome counts none of the ballots."""
     silent = [f"{reviewer} {reason}" for reviewer, reason in outcome.abstentions.items()]
     reasons = f" ({'; '.join(list_some(silent, 3))})" if silent else ""
     of_session = f" of session {outcome.session!r}" if outcome.session else ""
@@ -396,8 +399,8 @@ def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, li
 class PanelMean:
     """A weighted mean over reviewers, its standard error and degrees of freedom.
 
-    `shared` is the variance over that of one grade that the reviewers' common error adds, `fixed`
-    that of their mean severity.
+    `shared` is the variance of the reviewers' common error relative to that of one grade, `fixed`
+    the variance of their mean severity.
     """
 
     mean: float
@@ -411,12 +414,12 @@ class PanelMean:
 
     @property
     def is_inferable(self) -> bool:
-        """True with reviewers enough for an interval."""
+        """True if there are enough reviewers for an interval."""
         return self.df >= MIN_DF and self.std_error > 0
 
     @property
     def reach(self) -> float:
-        """Half of the interval, with reviewers enough for one."""
+        """Half the width of the interval; requires `is_inferable`."""
         level = look_level(self.level, self.looks, self.shared)
         return t_quantile((1 + level) / 2, self.df) * self.std_error
 
@@ -429,23 +432,23 @@ class PanelMean:
         return Interval(self.mean - reach, self.mean + reach, self.level)
 
     def grade(self) -> MeanGrade:
-        """Average grades, with the interval cut at the scale's ends."""
+        """The mean grade, with its interval clipped to the scale."""
         interval = None
         if self.is_inferable:
             reach = self.reach
             low, high = max(self.mean - reach, NATIVE.low), min(self.mean + reach, NATIVE.high)
             interval = Interval(low, high, self.level)
-        mean = min(max(self.mean, NATIVE.low), NATIVE.high)  # severity may exceed the scale
+        mean = min(max(self.mean, NATIVE.low), NATIVE.high)  # corrections may leave the scale
         return MeanGrade(mean, interval, self.n)
 
     def p_above(self, pass_mark: float) -> float | None:
-        """Compute the probability of the mark or above with such reviewers."""
+        """Compute P(such reviewers' mean grade is at least the pass mark)."""
         if not self.is_inferable:
             return None
         return t_probability((self.mean - pass_mark) / self.std_error, self.df)
 
     def p_settled(self, pass_mark: float, growth: float) -> float:
-        """Compute the probability of a decision after so many times the ballots."""
+        """Compute the probability of a decision with `growth` times the ballots."""
         if self.n < MIN_VOTES:
             return 1.0
         if not self.is_inferable:
@@ -468,20 +471,20 @@ def panel_mean(
     looks: tuple[int, ...] = (),
     covariance: Floats | None = None,
 ) -> PanelMean | None:
-    """Average values of reviewers like `judge_texts`; None: nobody has a value.
+    """Average reviewers' values as in `judge_texts`; None: no values.
 
     Parameters
     ----------
     values
-        One per reviewer; NaN stands for none.
+        One value per reviewer; NaN: none.
     weights
-        One per reviewer.
+        One weight per reviewer.
     noise, df
-        Variance of a value around the panel's as known beforehand, and its degrees of freedom.
+        Prior variance of a value around the panel's mean, and its degrees of freedom.
     rho
-        Share of an error that all reviewers have in common.
+        Share of the error that all reviewers have in common.
     covariance
-        Covariance of the corrections of each reviewer's values; None: no corrections.
+        Covariance of the corrections to each reviewer's values; None: no corrections.
     """
     pairs = enumerate(zip(values, weights, strict=True))
     seats = [at for at, (value, weight) in pairs if weight > 0 and not isnan(value)]
@@ -511,16 +514,16 @@ def panel_mean(
 
 @dataclass(frozen=True, slots=True)
 class _Panel:
-    """Reviewers by their weights, as settings of a count see them.
+    """Weighted reviewers with their noise and severity.
 
     Parameters
     ----------
     noise, df, rho
-        As of `panel_mean`.
+        As in `panel_mean`.
     severity
         The reviewers' severity, if known and wanted.
     offsets, covariance
-        Corrections of each reviewer's grades, and their covariance; None: no corrections.
+        Corrections to each reviewer's grades, and their covariance; None: no corrections.
     """
 
     reviewers: tuple[str, ...]
@@ -542,12 +545,12 @@ class _Panel:
         settings: Settings,
         level: float,
     ) -> "_Panel":
-        """Make a panel, with the severity of its reviewers."""
+        """Create a panel, with the severity of its reviewers."""
         known, rho = settings.severity, rho_of(settings.rho, "grades")
         is_named = known is not None and not {*known.reviewers}.isdisjoint(reviewers)
         if known is None or not is_named or settings.prior in (None, "public"):
             prior = prior_of(settings.prior, "grades", 1)
-            # A history may know the noise well; severity is still known only publicly.
+            # Noise may be learned from a history; the variance of severity is always public.
             noise, df = (0.0, 0.0) if prior is None else (prior.noise_variance + SEVERITY, GRADE_DF)
             return cls(reviewers, weights, settings, level, noise, df, rho)
         offsets, covariance = known.of(reviewers)
@@ -556,17 +559,17 @@ class _Panel:
 
     @property
     def decision_level(self) -> float:
-        """The certainty needed for a decision at each look."""
+        """Probability required for a decision at each look."""
         return decision_level(self.level, self.settings.looks, self.rho / (1 - self.rho))
 
     def correct(self, grades: Sequence[float]) -> Sequence[float]:
-        """Take the reviewers' severity off their grades."""
+        """Subtract the reviewers' severity from their grades."""
         if self.severity is None:
             return grades
         return [grade - offset for grade, offset in zip(grades, self.offsets, strict=True)]
 
     def mean(self, grades: Sequence[float]) -> PanelMean | None:
-        """Average grades, one per reviewer; NaN: none. None: nobody graded."""
+        """Average one grade per reviewer, NaN for none; None without grades."""
         return panel_mean(
             self.correct(grades),
             self.weights,
@@ -581,9 +584,9 @@ class _Panel:
     def ballots_to_flip(
         self, grades: Sequence[float], pass_mark: float, p_pass: float | None
     ) -> int | None:
-        """Count the fewest extreme grades to remove for another decision.
+        """Count the extreme grades to remove for another decision.
 
-        They are the highest or lowest after correction for severity.
+        These are the highest or the lowest ones, after correction for severity.
         """
         level = self.decision_level
         decision = decide(p_pass, level)
@@ -608,16 +611,16 @@ class _Panel:
 
 
 def decision_level(level: float, looks: tuple[int, ...], shared: float) -> float:
-    """Compute each look's needed certainty.
+    """Compute the probability required at each look.
 
-    All looks together err with 1 − `level` on either side.
+    All looks together have an error of 1 − `level` on each side.
     """
     sure = max(level, 1 - level)
     return (1 + look_level(2 * sure - 1, looks, shared)) / 2 if len(looks) > 1 else sure
 
 
 def decide(p_pass: float | None, level: float) -> Decision:
-    """Decide by the probability of a pass at a confidence level."""
+    """Decide by the probability of a pass and the required level."""
     sure = max(level, 1 - level)
     if p_pass is None:
         return "too close to call"
@@ -673,7 +676,7 @@ def _passes(grades: TextGrades, pass_mark: float | None, level: float) -> Decisi
 def _compare(
     passing: Mapping[str, Decision | None], leader: str | None, expected: str | None
 ) -> Decision:
-    """Decide whether the expected text, else any, leads clearly and passes."""
+    """Decide whether the expected text, or any, leads clearly and passes."""
     if expected is not None and leader not in (None, expected):
         return "failed"
     if expected is not None and passing[expected] == "failed":

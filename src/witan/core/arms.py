@@ -31,27 +31,27 @@ from witan.core.verdict import panel_mean
 from witan.errors import InvalidParameter, NothingToCount
 
 Arm = Literal["council", "best", "self"]
-"""The council's final answer, its best member's one answer, the best of several by that member."""
+"""The council's final answer, its best member's answer, the best of several by that member."""
 
 ARMS: tuple[Arm, ...] = ("council", "best", "self")
 
 PAIRS: tuple[tuple[Arm, Arm], ...] = (("council", "best"), ("council", "self"), ("self", "best"))
 
 GRADE_MARGIN, SHARE_MARGIN = 0.5, 0.1
-"""Arms this close are equal: in grade points of 1 to 10, and as a net share of votes."""
+"""Default margins within which arms are equal: grade points of 1 to 10, and a net vote share."""
 
 Choice = Literal["name", "other questions", "history", "these questions"]
 """How the best member was chosen: by name, by other questions of the batch, by earlier sessions, or
-by the measured questions themselves, which flatters it."""
+by the measured questions themselves, which biases the result in its favour."""
 
 ArmMeasure = Literal["jury", "references", "votes"]
-"""The measure of arms: a blind jury, right answers, or people's votes alone."""
+"""How arms are measured: by a blind jury, by reference answers, or by people's votes alone."""
 
 MOST_WORDS = 10
-"""Most words of a reference answer to match texts with."""
+"""Maximum number of words in a reference answer to match."""
 
 FEWEST_TO_SPLIT = 12
-"""Fewest questions of which half choose the best member."""
+"""Minimum number of questions to choose the best member on half of them."""
 
 Conclusion = Literal[
     "ahead", "behind", "no difference", "too close to call", "same answers", "unknown"
@@ -94,9 +94,9 @@ class ArmQuestion:
     same
         Pairs of arms with the same text.
     ballots
-        Ballots on arms as candidates; empty: all texts are the same.
+        Ballots with the arms as candidates; empty: all texts are the same.
     question
-        Its text, by which rows are clustered. Empty: a question of its own.
+        Its text; rows with the same text form a cluster. Empty: a cluster of its own.
     """
 
     answers: Mapping[Arm, ArmAnswer]
@@ -119,7 +119,7 @@ class ArmCost:
     priced
         Answers of known cost, without interrupted calls.
     cost_usd
-        Cost of these, or None.
+        Total cost of these answers; None: there are none.
     """
 
     arm: Arm
@@ -138,19 +138,19 @@ class ArmDifference:
     category
         Category of the questions; None: all questions.
     questions
-        Different questions with both answers judged.
+        Number of distinct questions with both answers judged.
     n_rows
-        Their rows, clustered by question.
+        Number of rows with these questions.
     same
-        Rows where both texts are the same.
+        Number of rows where both texts are the same.
     mean
         Mean difference over rows, first minus second.
     conclusion
         ``ahead`` and ``behind``: the interval excludes 0; ``no difference``: it lies within the
         margin; ``too close to call``: neither; ``unknown``: there is no interval.
     cost_ratio, calls_ratio
-        First to second over these rows, with costs where both are known; None: unknown, or the
-        second is free.
+        The first arm's cost and calls divided by the second's over these rows, for costs only where
+        both are known. None: unknown, or the second is free.
     sentence
         The difference in words.
     """
@@ -170,39 +170,39 @@ class ArmDifference:
 
 @dataclass(frozen=True, slots=True)
 class ArmComparison(NotebookDisplay, FrameSource):
-    """The verdict on whether a council was worth its price.
+    """Comparison of a council with its best member, in quality and cost.
 
     Parameters
     ----------
     questions, people_questions
-        Different questions compared, and those with people's votes.
+        Number of distinct questions compared, and of those with people's votes.
     n_rows
-        Rows compared; several may have one question.
+        Number of rows compared; several may have the same question.
     level
         Level of each interval over all questions.
     category_level
-        Level of each interval of a category, so that all of one pair hold together at `level`; None
-        without categories.
+        Level of each interval of a category, high enough that all intervals of one pair hold
+        jointly at `level`; None without categories.
     margin
-        Arms within it do not differ.
+        Arms that differ by less count as equal.
     unit
         Unit of differences and margin: ``grade points`` of 1 to 10, or ``difference of shares``,
-        the votes for the first less those for the second.
+        the share of votes for the first minus that for the second.
     basis
-        What intervals infer to: ``questions`` like these, or of one question ``reviewers`` like
-        these.
+        What the intervals generalise to: ``questions`` like these or, with a single question,
+        ``reviewers`` like these.
     best
-        Best member to the number of questions.
+        Best member → number of questions it answered in that role.
     choice
-        How it was chosen.
+        How the best member was chosen.
     choosing
-        Questions that chose it, which do not measure.
+        Number of questions used to choose it, which are left out of the comparison.
     arms
-        Their prices.
+        Price of each arm.
     differences
         Differences by pair, over all questions first, then by category.
     measure
-        What the arms were measured by.
+        How the arms were measured.
     """
 
     questions: int
@@ -255,7 +255,7 @@ def _words(text: str) -> list[str]:
 
 
 def check_reference(reference: str) -> str:
-    """Explain why a right answer cannot be matched; "" if it can."""
+    """Explain why a reference answer cannot be matched; "" if it can."""
     n_words = len(_words(reference))
     if not n_words:
         return "has no word"
@@ -264,7 +264,7 @@ def check_reference(reference: str) -> str:
 
 
 def matches_reference(text: str, reference: str) -> bool:
-    """True if a text contains the words of a right answer together.
+    """True if a text contains a reference answer's words in a row.
 
     References
     ----------
@@ -286,7 +286,7 @@ def reference_ballot(texts: Mapping[Arm, str], reference: str) -> Ballot:
 def vote_ballot(
     texts: Mapping[Arm, str], person: str, winner: str, kind: Kind = "human"
 ) -> Ballot | None:
-    """Rank the text that a person prefers first; None: no such arm."""
+    """Rank the person's preferred text first; None: that arm is missing."""
     preferred = {text for arm, text in texts.items() if winner in (arm, TIE)}
     if not preferred:
         return None
@@ -297,11 +297,11 @@ def vote_ballot(
 
 
 TIE = "tie"
-"""A vote that prefers no arm."""
+"""A vote for all arms equally."""
 
 
 def check_references(references: Mapping[int, str | None]) -> None:
-    """Refuse rows without a right answer, or with an unmatchable one."""
+    """Reject a reference that cannot be matched, or rows without any reference."""
     if all(reference is None for reference in references.values()):
         expected = "jury or votes: no row has a right answer in the field reference"
         raise InvalidParameter("measure", "references", expected)
@@ -312,7 +312,7 @@ def check_references(references: Mapping[int, str | None]) -> None:
 
 
 def check_votes(votes: Mapping[int, Mapping[str, object]], arms: Sequence[Arm]) -> None:
-    """Refuse people's votes by row for what is no arm."""
+    """Reject people's votes for anything other than an arm."""
     for row, winners in votes.items():
         for person, winner in winners.items():
             if winner not in (*arms, TIE):
@@ -326,7 +326,7 @@ def measure_ballots(
     reference: str | None,
     votes: Mapping[str, object],
 ) -> tuple[Ballot, ...]:
-    """Read a right answer or people's votes as ballots."""
+    """Convert a reference answer or people's votes to ballots."""
     if measure == "references":
         return () if reference is None else (reference_ballot(texts, reference),)
     kind: Kind = "human" if measure == "jury" else "model"
@@ -346,15 +346,15 @@ def share_beaten(outcome: Outcome, seats: Collection[str]) -> dict[str, float]:
 
 
 def split_questions(keys: Sequence[str], questions: Sequence[str]) -> frozenset[int]:
-    """Set about half of the questions apart for choosing the best member.
+    """Set aside about half of the questions to choose the best member.
 
-    Only the key of a question's first row decides, so further questions move none to the other
-    half, and rows of one question stay together.
+    The key of a question's first row alone determines its half, so adding questions moves no other
+    question, and rows of one question stay together.
 
     Returns
     -------
     frozenset of int
-        Numbers of the rows set apart; empty with too few questions for two halves.
+        Numbers of the rows set aside; empty if there are too few questions to split.
     """
     first: dict[str, str] = {}
     keys = [first.setdefault(question, key) for question, key in zip(questions, keys, strict=True)]
@@ -368,14 +368,14 @@ def split_questions(keys: Sequence[str], questions: Sequence[str]) -> frozenset[
 
 
 def choose_best(shares: Floats) -> int:
-    """Choose the best member over questions; of several the first.
+    """Choose the best member over all questions; the first among equals.
 
     Parameters
     ----------
     shares : float array, shape (questions, members)
-        Share of rivals that each member beat, 0 for one without an answer; NaN: not counted.
+        Share of rivals that each member beat; 0 without an answer, NaN if not counted.
     """
-    # Sums of the same numbers in another order differ in their last bits.
+    # Rounded, because the order of summation changes the last bits.
     return int(np.round(np.nan_to_num(shares).sum(axis=0), 9).argmax())
 
 
@@ -390,35 +390,35 @@ def compare_arms(
 ) -> ArmComparison:
     r"""Compare arms by a jury's ballots on their answers, paired by question.
 
-    With d_qr the difference of the grades that reviewer r gives the two answers to question q, or
-    without grades 1, 0 or −1 by their order, and d_q its mean over the jury,
+    Let d_qr be the difference between reviewer r's grades for the two answers to question q (or,
+    without grades, 1, 0 or −1 by their order), and d_q its mean over the jury. Then
 
         d = mean_q(d_q),        s.e. = √(Σ_q (d_q − d)² / (Q − 1)) / √Q,
 
-    on Student's t with Q − 1 degrees of freedom. Rows of one question are a cluster of Q;
-    below `MIN_CLUSTERS` questions, however many rows, there is no interval. Equal
-    texts differ by 0. Where people voted on some of the questions, they correct the jury
-    (`estimate_powered_means`). Of one row the interval is over reviewers, as `judge_texts` has it;
-    what a reviewer adds to both answers cancels.
+    with Student's t on Q − 1 degrees of freedom. Rows of one question form one of the Q clusters;
+    with fewer than `MIN_CLUSTERS` questions there is no interval, however many rows there are.
+    Equal texts differ by 0. Where people voted on some questions, their votes correct the jury
+    (`estimate_powered_means`). With a single row, the interval is over reviewers, as in
+    `judge_texts`; a reviewer's error common to both answers cancels.
 
-    The intervals of K categories are at 1 − (1 − level)/K each, so that all K hold together at
-    `level` at least (Bonferroni): none of them is a lucky find.
+    With K categories, each interval has the level 1 − (1 − level)/K, so that all K hold jointly at
+    `level` or above (Bonferroni).
 
     Parameters
     ----------
     settings
         Rubric, weights and level; None: the defaults. The rule is ignored.
     margin
-        Arms within it do not differ, in the unit of the result; None: the default.
+        Arms that differ by less count as equal, in the unit of the result; None: the default.
     measure
-        Whose ballots these are: a jury's, beside people's; or of right answers, or people, alone.
+        Source of the ballots: a jury, with or without people; reference answers; or people alone.
 
     Raises
     ------
     NothingToCount
-        If no question has two answers that were judged, or are the same.
+        If no question has two answers that were judged or are the same.
     InvalidParameter
-        If the margin is no number above 0.
+        If the margin is not a positive, finite number.
     """
     if margin is not None and not 0 < margin < float("inf"):
         raise InvalidParameter("margin", margin, "a number above 0")
@@ -426,7 +426,7 @@ def compare_arms(
     people = _count_questions(
         each for each in questions if any(ballot.kind == "human" for ballot in each.ballots)
     )
-    if people < MIN_CLUSTERS:  # too few to correct the jury: what they ranked tells nothing
+    if people < MIN_CLUSTERS:  # too few to correct the jury: leave their votes out
         questions = [
             replace(each, ballots=tuple(b for b in each.ballots if b.kind != "human"))
             for each in questions
@@ -474,7 +474,7 @@ def _count_questions(rows: Iterable[ArmQuestion]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Questions, and how each was judged; None: its texts are the same."""
+    """Questions, and how each was judged; None for identical texts."""
 
     questions: tuple[ArmQuestion, ...]
     electorates: tuple[Electorate | None, ...]
@@ -485,7 +485,7 @@ class _Table:
     def of(
         cls, questions: Sequence[ArmQuestion], settings: Settings, measure: ArmMeasure
     ) -> "_Table":
-        """Interpret all ballots at once, as they are on one scale."""
+        """Interpret all ballots at once, because they share one scale."""
         ballots = [
             replace(ballot, session=str(number))
             for number, each in enumerate(questions)
@@ -507,7 +507,7 @@ class _Table:
         )
 
     def within(self, category: str | None) -> list[int]:
-        """Numbers of the questions of a category; None: of all."""
+        """Numbers of a category's questions; category None: all questions."""
         return [
             number
             for number, each in enumerate(self.questions)
@@ -522,7 +522,7 @@ class _Table:
         margin: float,
         settings: Settings,
     ) -> ArmDifference | None:
-        """Compare two arms over questions; None: none has both answers."""
+        """Compare two arms; None if no question has both answers."""
         differences = [(n, *self._difference(n, pair)) for n in numbers]
         differences = [each for each in differences if not np.isnan(each[1:]).all()]
         if not differences:
@@ -598,7 +598,7 @@ class _Table:
     def _ratios(
         self, pair: tuple[Arm, Arm], numbers: Sequence[int]
     ) -> tuple[float | None, float | None]:
-        """Cost and calls of the first to those of the second."""
+        """Divide the first arm's cost and calls by the second's."""
         pairs = [tuple(self.questions[n].answers[arm] for arm in pair) for n in numbers]
         priced = [each for each in pairs if None not in [answer.cost_usd for answer in each]]
         cost, calls = (
@@ -634,9 +634,9 @@ class _Table:
 
 
 def _dilute(measure: Measure, share: float, n: int) -> Measure:
-    """Count questions with equal texts as 0: people saw none of them.
+    """Count questions with equal texts as 0; people were not shown them.
 
-    With the mean m over the share w of n questions that they could see, w·m has the variance
+    If m is the mean over the share w of n questions that people could see, w·m has the variance
     w²·V(m) + m²·w·(1 − w)/n.
     """
     if measure.value is None or measure.interval is None:
@@ -654,9 +654,9 @@ def _dilute(measure: Measure, share: float, n: int) -> Measure:
 
 
 def _vote_differences(electorate: Electorate, pair: tuple[Arm, Arm], *, is_graded: bool) -> Floats:
-    """Subtract second from first by each vote, shape (R,).
+    """Subtract the second arm from the first for each vote, shape (R,).
 
-    NaN: the vote judges one of them at most.
+    NaN: the vote does not judge both.
     """
     first, second = (electorate.candidates.index(arm) for arm in pair)
     if is_graded:

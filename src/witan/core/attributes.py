@@ -1,4 +1,4 @@
-"""Attributes computed once, and fields set by their slots."""
+"""Cached attributes, and a faster `__init__` for slotted dataclasses."""
 
 import sys
 from collections.abc import Callable
@@ -6,14 +6,14 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
-    from functools import cached_property as cached_property  # noqa: TID251 - as it is from there
+    from functools import cached_property as cached_property  # noqa: TID251 - the original
 else:
 
-    class cached_property:  # noqa: N801 - as in the standard library
-        """`functools.cached_property` without the lock that Python 3.11 has for all instances.
+    class cached_property:  # noqa: N801 - named as in the standard library
+        """`functools.cached_property` without Python 3.11's lock for all instances.
 
-        Under it an event loop waits for another thread that computes the same attribute of
-        another object. Without it two threads may compute one value twice.
+        With the lock, an event loop waits while another thread computes the same attribute of
+        another object. Without it, two threads may compute the same value twice.
         """
 
         def __init__(self, func: Callable[[Any], Any]) -> None:
@@ -33,19 +33,19 @@ Class = TypeVar("Class")
 
 
 class _Missing:
-    """Stands for a default that a factory makes; a signature shows it as Python's does."""
+    """Marker for a default from a factory; signatures show `<factory>`."""
 
     def __repr__(self) -> str:
         return "<factory>"
 
 
 def set_by_slots(cls: type[Class]) -> type[Class]:
-    """Give a frozen, slotted dataclass an `__init__` twice as fast.
+    """Make the `__init__` of a frozen, slotted dataclass twice as fast.
 
-    The generated one sets each field by `object.__setattr__`, which looks the slot up by name; this
-    one calls the slots themselves.
+    The generated method sets each field with `object.__setattr__`, which looks the slot up by name;
+    this one calls the slots directly.
     """
-    # A class mangles names like these where it declares them, so no field is called so.
+    # Name mangling keeps fields from having names like these.
     names: dict[str, Any] = {"__missing": _Missing()}
     parameters, lines = ["__self"], []
     for field in sorted(fields(cls), key=lambda field: field.kw_only is True):  # type: ignore[arg-type]
@@ -65,7 +65,7 @@ def set_by_slots(cls: type[Class]) -> type[Class]:
         lines.append(f"    __{name}_set(__self, {value})")
     if hasattr(cls, "__post_init__"):
         lines.append("    __self.__post_init__()")
-    exec("\n".join([f"def __init__({', '.join(parameters)}):", *lines]), names)  # noqa: S102 - of names of fields
+    exec("\n".join([f"def __init__({', '.join(parameters)}):", *lines]), names)  # noqa: S102 - only field names
     init = names["__init__"]
     generated_init: Any = cls.__init__
     init.__qualname__, init.__module__ = generated_init.__qualname__, cls.__module__

@@ -1,4 +1,4 @@
-"""A person's votes: blind sheet, ranking, and comparison with the panels."""
+"""A person's votes: blind sheet, ranking, and comparison with panels."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,29 +16,29 @@ from witan.core.stats.measures import Count, Measure, rate
 from witan.errors import InvalidBallot
 
 NO_BYTE = 256
-"""Separates two names in a seed."""
+"""Separator of two names in a seed."""
 
 CODE_DIGITS = 6
 
 CHOICE_SIGNS = "><=?"
-"""Left is better, right is better, both are equal, the pair was skipped."""
+"""Left is better, right is better, both are equal, pair skipped."""
 
 MANY_DAYS = 31
-"""Days with votes from which a period is a month."""
+"""Number of days with votes from which periods are months."""
 
 
 def check_voter_apart(person: str, names: Collection[str], role: str) -> None:
-    """Refuse a voter with the name of a candidate or a seat."""
+    """Reject a voter with the name of a candidate or a seat."""
     if person in names:
         raise InvalidBallot(person, f"has the name of a {role}; vote under another name")
 
 
 def voting_sheet(session: str, person: str, candidates: Sequence[str]) -> Sheet:
-    """Draw the sheet of a person for a session, in random order.
+    """Draw a person's sheet for a session, in random order.
 
-    It depends only on the two names and the set of candidates, so the same version draws the same
-    sheet again. Another version may draw another, so a ranking by labels needs the `paper_code` of
-    the sheet that was shown.
+    The sheet depends only on the two names and the set of candidates, so the same version of Witan
+    draws it again. Another version may draw a different one; a ranking by labels therefore needs
+    the `paper_code` of the sheet that was shown.
     """
     encoded_names = [name.encode(errors="surrogatepass") for name in (session, person)]
     seed = [*encoded_names[0], NO_BYTE, *encoded_names[1]]
@@ -48,17 +48,17 @@ def voting_sheet(session: str, person: str, candidates: Sequence[str]) -> Sheet:
 def paper_code(session: str, sheet: Sheet) -> str:
     """Derive a paper's six-digit code from session, person and labels.
 
-    Labels differ from person to person, so a ranking by labels means nothing without its paper.
-    The code is no secret.
+    Labels differ between people, so a ranking by labels means nothing without its paper. The code
+    is not a secret.
     """
     sheet_parts = (session, sheet.reviewer, *sheet.labels, *sheet.candidates)
     return sha256(repr(sheet_parts).encode(errors="surrogatepass")).hexdigest()[:CODE_DIGITS]
 
 
 def ranks_names(text: str, sheet: Sheet, names: Mapping[str, str]) -> bool:
-    """True if a ranking is by candidates' names, not labels.
+    """True if a ranking uses candidates' names, not labels.
 
-    One known name is enough, unless something in the ranking reads like a label.
+    One known name is enough, unless the ranking also contains a label.
     """
     ranked = [each.strip() for group in text.split(">") for each in group.split("=")]
     labels = {each.upper() for each in ranked} & {*sheet.labels}
@@ -68,18 +68,18 @@ def ranks_names(text: str, sheet: Sheet, names: Mapping[str, str]) -> bool:
 def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None) -> Groups:
     """Read a ranking as groups, best first: ``B > A = C``.
 
-    Labels may be in upper or lower case. Every candidate has to be placed; omitting one would
+    Labels may be in upper or lower case. Every candidate must be placed, because an omission would
     change how many rivals the others beat.
 
     Parameters
     ----------
     names
-        Name to candidate, for a ranking by names; None: the ranking is by labels.
+        Candidate by name, for a ranking by names; None: the ranking is by labels.
 
     Raises
     ------
     InvalidBallot
-        If a candidate is unknown, missing, or there twice, or nothing stands between two signs.
+        If a candidate is unknown, missing or repeated, or nothing is between two signs.
     """
     groups, ranked_names = [], list[str]()
     expected = "no candidate of the session is called so"
@@ -111,20 +111,20 @@ def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None
 
 @dataclass(frozen=True, slots=True)
 class PairwiseRanking:
-    """A ranking of labels as far as choices between pairs decide it.
+    """A possibly incomplete ranking of labels from choices between pairs.
 
     Parameters
     ----------
     text
-        The ranking, such as ``B > A = C``; undecided pairs are placed by wins less losses.
+        The ranking, such as ``B > A = C``; undecided pairs are placed by wins minus losses.
     places
-        Label to place, 1 the best; equal labels share the best.
+        Place by label, 1 is best; tied labels share the best of their places.
     n_decided, n_pairs
-        Pairs that the choices decide, directly or by implication, and all pairs.
+        Number of pairs that the choices decide, directly or by implication, and of all pairs.
     n_chosen
-        Choices that decide something.
+        Number of choices that were not skips.
     next_pair
-        The next labels to choose between, left and right; None: nothing is left to ask.
+        The next labels to choose between, left and right; None: no pair is open.
     """
 
     text: str
@@ -138,13 +138,13 @@ class PairwiseRanking:
 def rank_by_pairs(sheet: Sheet, choices: Sequence[str]) -> PairwiseRanking:
     """Rank labels of a sheet by choices: ``A>B``, ``A<B``, ``A=B``, ``A?B``.
 
-    The next pair has the closest expected places, so that either choice decides much.
+    The next pair is the one with the closest expected places, so that either choice decides much.
     Each label is on the left about as often as on the right.
 
     Raises
     ------
     InvalidBallot
-        If a choice cannot be read, or earlier choices decide it.
+        If a choice cannot be read, or earlier choices already decide its pair.
     """
     n = len(sheet.labels)
     index = {label: at for at, label in enumerate(sheet.labels)}
@@ -191,7 +191,7 @@ def _read_choice(text: str, sheet: Sheet) -> tuple[str, str, str]:
 def _decide(
     better: NDArray[np.bool_], same: NDArray[np.bool_], pair: tuple[int, int], sign: str
 ) -> None:
-    """Add a choice, and what follows from it, to both relations."""
+    """Add a choice and its implications to both relations."""
     first, second = pair if sign != "<" else pair[::-1]
     if sign == "=":
         group = same[first] | same[second]
@@ -205,10 +205,7 @@ def _decide(
 def _next_pair(
     sheet: Sheet, heights: NDArray[np.float64], open_pairs: NDArray[np.bool_], lean: Sequence[int]
 ) -> tuple[str, str] | None:
-    """Choose the open pair with the closest expected places.
-
-    Of equal pairs it is the first.
-    """
+    """Choose the first open pair with the closest expected places."""
     if not open_pairs.any():
         return None
     distances = np.abs(heights[:, np.newaxis] - heights).round(9)
@@ -219,7 +216,7 @@ def _next_pair(
 
 
 def build_ballot(sheet: Sheet, groups: Groups, session: str, at: datetime) -> Ballot:
-    """Build a person's ballot from a ranking of a sheet."""
+    """Build a person's ballot from the ranking of a sheet."""
     return Ballot(
         sheet.reviewer,
         groups,
@@ -240,7 +237,7 @@ class Difference:
     above, below
         The person's order.
     is_clear
-        The panel's order is clear.
+        Whether the panel does not find the pair too close to call.
     """
 
     above: str
@@ -250,20 +247,20 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class PanelMatch:
-    """Match of a person's ranking with a panel's.
+    """Agreement of a person's ranking with a panel's.
 
     Parameters
     ----------
     pairs_alike
-        Pairs that both place in the same order.
+        Number of pairs that both place in the same order.
     pairs_decided
-        Pairs that neither places equal.
+        Number of pairs that neither places equal.
     pairs
-        Pairs of candidates that both rank.
+        Number of pairs of candidates that both rank.
     same_best
         Whether they share a best candidate; None: the panel has no ranking.
     clear_alike, clear_decided
-        The same, of pairs clear to the panel.
+        As `pairs_alike` and `pairs_decided`, over pairs that are clear to the panel.
     differences
         Pairs in opposite orders, clear ones first.
     """
@@ -282,9 +279,9 @@ def match_ranking(
     ranks: Mapping[str, float],
     clear_pairs: Collection[frozenset[str]] = frozenset(),
 ) -> PanelMatch:
-    """Compare a ranking with ranks, 1 the best, pair by pair.
+    """Compare a ranking with ranks pair by pair; rank 1 is best.
 
-    `clear_pairs`: those that the panel does not find too close to call.
+    `clear_pairs` are the pairs that are not too close to call for the panel.
     """
     place = {c: at for at, group in enumerate(groups) for c in group if c in ranks}
     pairs = len(place) * (len(place) - 1) // 2
@@ -325,16 +322,16 @@ def find_clear_pairs(outcome: Outcome) -> frozenset[frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class ComparedVote:
-    """A person's vote on one session, and its match with the panel.
+    """A person's vote on one session, and its agreement with the panel.
 
     Parameters
     ----------
     session, at
-        Its name, and when it was asked.
+        Name of the session, and when it was asked.
     match
-        Of the person's ranking with the panel's.
+        Agreement of the person's ranking with the panel's.
     question
-        What was asked; empty: not stored.
+        Text of the question; empty: not stored.
     """
 
     session: str
@@ -350,7 +347,7 @@ class VotePeriod:
     Parameters
     ----------
     since
-        Its first day (2026-11-21), or its month (2026-11).
+        Its day (2026-11-21) or its month (2026-11).
     votes
         Number of votes.
     match, clear, close
@@ -366,18 +363,18 @@ class VotePeriod:
 
 @dataclass(frozen=True, slots=True)
 class VoteRecord:
-    """Match of a person's votes with panels.
+    """Agreement of a person's votes with panels.
 
     Parameters
     ----------
     votes
         Number of votes.
     match
-        Share of pairs ordered alike, of those that neither places equal.
+        Of the pairs that neither places equal, the share in the same order.
     clear, close
-        The same of pairs clear to the panel, and of those too close to call.
+        The same over pairs clear to the panel, and over pairs too close to call.
     same_best
-        Share of votes whose best answer is a best one of the panel.
+        Share of votes with a best answer that is also a best one of the panel.
     periods
         By day or month, earliest first.
     """
@@ -391,9 +388,9 @@ class VoteRecord:
 
 
 def vote_record(votes: Sequence[ComparedVote], *, level: float = 0.95) -> VoteRecord:
-    """Sum up a person's votes; a session is a cluster of pairs.
+    """Summarise a person's votes, with pairs clustered by session.
 
-    Shares have the intervals of `rate`, from five sessions on.
+    From five sessions on, shares have intervals (`rate`).
     """
     ordered = sorted(votes, key=lambda each: (each.at, each.session))
     days = {f"{each.at:%Y-%m-%d}" for each in ordered}

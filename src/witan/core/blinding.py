@@ -9,7 +9,7 @@ from witan.core.random_stream import FENCES, LABEL_MAPS, MIRRORS, SHEETS, Random
 from witan.errors import UnknownName
 
 Rows = list[list[int]]
-"""Per reviewer the candidates by number, in the order in which they are shown."""
+"""For each reviewer, the numbers of the candidates in the order shown."""
 
 NONCE_BYTES = 16
 
@@ -17,15 +17,15 @@ NONCE_BYTES = 16
 def balanced_orders(hides: Sequence[Collection[int]], n_candidates: int, rng: RandomStream) -> Rows:
     """Draw reviewers' orders from a balanced design, its rows and symbols shuffled.
 
-    As many reviewers as candidates, each of them seeing all or each hiding another candidate, read
-    the rows of a Latin square: every candidate stands at every position equally often, and
-    directly before every other as equally as the square allows (`_first_row`). For any other
-    numbers the positions are dealt one by one (`_deal_rows`).
+    With as many reviewers as candidates, if all see every candidate or each misses a different one,
+    the orders are the rows of a Latin square. Every candidate is then at every position equally
+    often, and directly before every other as equally as the square allows (`_first_row`). Otherwise
+    the positions are dealt one by one (`_deal_rows`).
 
     Parameters
     ----------
     hides
-        Per reviewer the numbers of the candidates that it does not see.
+        For each reviewer, the numbers of the candidates that it does not see.
     """
     if n_candidates == 1:
         return [[] if own else [0] for own in hides]
@@ -52,19 +52,19 @@ def balanced_orders(hides: Sequence[Collection[int]], n_candidates: int, rng: Ra
 
 
 def _square(n: int) -> Rows:
-    """A Latin square with first column 0, 1, … n−1."""
+    """Build a Latin square with first column 0, 1, … n−1."""
     first = _first_row(n)
     return [[(row + at) % n for at in first] for row in range(n)]
 
 
 def _first_row(n: int) -> list[int]:
-    """A sequence of the residues of n from 0 with distinct steps.
+    """Order the residues of n, from 0, so that steps differ.
 
-    Row r of the square adds r to it, so a step that occurs once puts every candidate directly
-    before another exactly once. For even n all steps differ: 0, n−1, 1, n−2, … (Williams). For
-    odd n no such sequence exists, but all steps after the first can differ: the same zigzag over
-    the residues without one of them, shifted so that the one left out is 0. Then no ordered pair
-    is neighbours twice where the first column is hidden, and at most twice where it is not.
+    Row r of the square adds r to this row, so a step that occurs once puts each candidate directly
+    before another exactly once. For even n, all steps differ: 0, n−1, 1, n−2, … (Williams). For odd
+    n, no such sequence exists, but all steps after the first can differ: the same zigzag over all
+    residues but one, shifted so that the missing residue is 0. An ordered pair is then adjacent at
+    most once if the first column is hidden, and at most twice if it is not.
 
     References
     ----------
@@ -80,21 +80,20 @@ def _first_row(n: int) -> list[int]:
 
 
 def _zigzag(residues: Sequence[int]) -> list[int]:
-    """Alternate between both ends: lowest, highest, second lowest and so on."""
+    """Alternate between both ends: lowest, highest, second lowest, and so on."""
     row = list(residues)
     row[::2], row[1::2] = residues[: len(row[::2])], residues[: -len(row[1::2]) - 1 : -1]
     return row
 
 
 def _deal_rows(hides: Sequence[Collection[int]], n_candidates: int) -> Rows:
-    """Rows for any numbers, dealt from the last position to the first.
+    """Deal rows of any lengths, from the last position to the first.
 
-    Only who sees everything has a last position, so its quotas are settled first. From then on the
-    rows that are dealt have as many candidates left as there are positions p (those that hide
-    several candidates join in once p is their length), and a candidate that is left on d of them
-    takes ⌊d/p⌋ or ⌈d/p⌉ at each: giving every row 1/p of each of its candidates fills such
-    quotas, so by the integrality of flows whole candidates fill them too (de Werra's equitable
-    edge colouring).
+    Only rows that hide no candidate have the last position, so its quotas are fixed first. At each
+    further position p, the rows dealt are those with p candidates left; shorter rows join once p is
+    their length. A candidate left in d of these rows takes ⌊d/p⌋ or ⌈d/p⌉ of them. Such quotas can
+    be met: giving each row 1/p of each of its candidates meets them, and by the integrality of
+    flows whole candidates do too (de Werra's equitable edge colouring).
     """
     candidates = [[at for at in range(n_candidates) if at not in own] for own in hides]
     rows: Rows = [[] for _ in hides]
@@ -120,7 +119,7 @@ def _deal_rows(hides: Sequence[Collection[int]], n_candidates: int) -> Rows:
 
 
 def _last_quotas(degree: Sequence[int], n_rows: int) -> list[int]:
-    """Deal the last position's rows to candidates below their even share."""
+    """Set each candidate's quota at the last position by its even share."""
     quotas = [0] * len(degree)
     for _ in range(n_rows):
         short = [count - len(degree) * quota for count, quota in zip(degree, quotas, strict=True)]
@@ -133,10 +132,10 @@ def _rarity(directly_before: Rows, row: Sequence[int]) -> Callable[[int], int]:
 
 
 class _QuotaMatching:
-    """One position: a choice for each row within each candidate's quotas.
+    """Assignment of a candidate to each row at one position, within quotas.
 
-    By augmenting paths: first every candidate finds the rows it must have, then every row that
-    is still without a candidate finds one; what has been found only changes hands.
+    It uses augmenting paths: first each candidate gets the rows of its minimum quota, then each
+    remaining row gets a candidate. A later step may reassign rows but never loses one.
     """
 
     def __init__(self, choices: Rows) -> None:
@@ -144,7 +143,7 @@ class _QuotaMatching:
         self.assignment: dict[int, int] = {}
 
     def match_rows(self, least: Sequence[int], most: Sequence[int]) -> list[int]:
-        """The candidate of each row."""
+        """Return the candidate of each row."""
         for at, needed in enumerate(least):
             for _ in range(needed):
                 self._find_row(at, set())
@@ -184,13 +183,13 @@ class Sheet:
     Parameters
     ----------
     reviewer
-        Whose sheet it is.
+        Name of the reviewer.
     candidates
-        In the order in which they are shown.
+        Candidates in the order shown.
     labels
-        The blind name of each, in the same order: A, B, C …
+        Blind name of each candidate, in the same order: A, B, C …
     nonce
-        Code in the fences of this sheet, drawn from the secret seed.
+        Random code in the fences of this sheet, drawn from the secret seed.
     """
 
     reviewer: str
@@ -200,12 +199,12 @@ class Sheet:
 
     @property
     def positions(self) -> Mapping[str, int]:
-        """Candidate to its place on the sheet, 1-based."""
+        """Place on the sheet by candidate, 1-based."""
         return {candidate: place for place, candidate in enumerate(self.candidates, start=1)}
 
     @property
     def is_well_formed(self) -> bool:
-        """True if labels and nonce are as drawn ones, and no candidate stands twice."""
+        """True if labels and nonce are valid and no candidate is repeated."""
         has_nonce = re.fullmatch(f"[0-9a-f]{{{2 * NONCE_BYTES}}}", self.nonce) is not None
         n_candidates = len({*self.candidates})
         return (
@@ -215,12 +214,12 @@ class Sheet:
         )
 
     def candidate(self, label: str) -> str | None:
-        """Candidate under exactly this label; None: nobody on this sheet."""
+        """Return the candidate with exactly this label; None: no such label."""
         known = zip(self.labels, self.candidates, strict=True)
         return next((candidate for name, candidate in known if name == label), None)
 
     def label(self, candidate: str) -> str:
-        """The blind name of a candidate.
+        """Return a candidate's blind name.
 
         Raises
         ------
@@ -241,18 +240,18 @@ def draw_sheets(
 ) -> dict[str, Sheet]:
     """Draw one sheet per reviewer, in balanced order.
 
-    Every candidate stands at every position equally often: exactly where as many reviewers as
-    candidates see all of them or each hide another one, else with counts that differ by at most
-    one wherever such sheets exist. In the first two cases no candidate stands directly before the
-    same rival twice, except in odd councils that see everything.
+    Every candidate is at every position equally often. This is exact if there are as many reviewers
+    as candidates and all see every candidate, or each misses a different one; otherwise counts
+    differ by at most one wherever such sheets exist. In the exact cases, no candidate is directly
+    before the same rival twice, except with an odd number of candidates that all see.
 
     Parameters
     ----------
     seed
-        Non-negative integers; the same seed draws the same sheets anywhere.
+        Non-negative integers; the same seed draws the same sheets on every machine.
     hidden_candidates
-        Reviewer to the candidate, or the candidates, that it must not see; a reviewer that is not
-        named sees all, as does one whose candidate does not stand.
+        By reviewer, the candidate or candidates that it must not see. A reviewer that is not named
+        sees all; names that are not candidates are ignored.
     """
     rng = RandomStream(SHEETS, seed)
     number = {candidate: at for at, candidate in enumerate(candidates)}
@@ -277,15 +276,15 @@ def draw_pair_sheets(
 ) -> dict[str, tuple[Sheet, ...]]:
     """Draw each reviewer's pairs, each on two sheets in opposite orders.
 
-    All pairs stand in the rounds of a tournament in which everybody meets once a round (the circle
-    method), so any run of pairs has each candidate about equally often, and two rounds connect all.
-    Reviewers take turns at the pairs of which they wrote neither, `most` each, so that over the
-    panel all pairs are compared about equally often.
+    The pairs follow the rounds of a round-robin tournament (the circle method), so any run of pairs
+    contains each candidate about equally often, and two rounds connect all candidates. Reviewers
+    take turns at pairs without an answer of their own, up to `most` each, so that the panel
+    compares all pairs about equally often.
 
     Returns
     -------
     dict of str to tuple of Sheet
-        In the order of the reviewers; one sheet and its reverse by turns.
+        In the order of the reviewers; each sheet is followed by its reverse.
     """
     rng = RandomStream(SHEETS, seed)
     symbols = [candidates[at] for at in rng.permutation(len(candidates))]
@@ -306,7 +305,7 @@ def draw_pair_sheets(
 
 
 def _tournament(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield all pairs, round by round; with odd numbers one rests."""
+    """Yield all pairs, round by round; with odd numbers, one sits out."""
     ring: list[str | None] = [*names, *([None] if len(names) % 2 else [])]
     for _ in range(len(ring) - 1):
         for first, second in zip(ring[: len(ring) // 2], ring[::-1], strict=False):
@@ -327,9 +326,9 @@ def label_map(reader: str, candidates: Sequence[str], seed: Sequence[int]) -> Sh
 
 
 def draw_nonce(seed: Sequence[int]) -> str:
-    """Draw a nonce for fences outside of sheets.
+    """Draw a nonce for fences outside sheets.
 
-    It is a function of the seed, but no sheet drawn with the same seed has it.
+    It depends only on the seed, but differs from the nonces of sheets drawn with the same seed.
     """
     return RandomStream(FENCES, seed).take(NONCE_BYTES).hex()
 
@@ -349,7 +348,7 @@ def _labels(number: int) -> tuple[str, ...]:
 
 
 def _label(place: int) -> str:
-    """A to Z, then AA, AB …, as columns are lettered."""
+    """Label a place from A to Z, then AA, AB and so on."""
     label = ""
     while place:
         place, letter = divmod(place - 1, 26)

@@ -1,6 +1,6 @@
 """Bounds of recorded fields, declared with their types.
 
-They hold where records are read. Numbers are finite unless their type says otherwise.
+They are checked when records are read. Numbers are finite unless their type allows otherwise.
 """
 
 from collections.abc import Callable
@@ -17,9 +17,9 @@ class Bound:
     Parameters
     ----------
     holds
-        True for the values within.
+        Function that returns True for values within the bound.
     expected
-        What to expect, in words.
+        The expected value in words.
     """
 
     holds: Callable[[Any], bool] = field(repr=False)
@@ -27,7 +27,7 @@ class Bound:
 
 
 LARGEST = 1e300
-"""Largest number in results, so that sums and axes of them stay finite."""
+"""Largest number in results; it keeps their sums and chart axes finite."""
 
 ROUNDING = 1e-9
 """Rounding error allowed in sums of shares."""
@@ -38,10 +38,10 @@ Result = Annotated[
 ]
 
 MAY_BE_INFINITE = Bound(lambda number: abs(number) >= 0, "a number, or inf")
-"""All numbers but NaN."""
+"""Any number except NaN."""
 
 PossiblyInfinite = Annotated[float, MAY_BE_INFINITE]
-"""A number that a limit may turn infinite, such as degrees of freedom."""
+"""A number that may be infinite in the limit, such as degrees of freedom."""
 
 Amount = Annotated[float, Bound(lambda number: 0 <= number <= LARGEST, "a number, 0 or more")]
 """Money, time or weight."""
@@ -53,6 +53,6 @@ Share = Annotated[
 Count = Annotated[int, Bound((0).__le__, "a whole number, 0 or more")]
 
 Ordinal = Annotated[int, Bound((1).__le__, "a whole number, 1 or more")]
-"""A number that counts from 1."""
+"""A number that counts from 1 up."""
 
 VisibleText = Annotated[str, Bound(lambda text: not is_blank(text), "text that is not blank")]

@@ -1,4 +1,4 @@
-"""Counting of same-shaped sessions: profile, scores, ranks, fits and recounts."""
+"""Count sessions of equal shape: profile, scores, ranks, fits and recounts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,19 +41,19 @@ from witan.core.stats.additive import AdditiveFit, fit_grades, fit_ranks, fit_ro
 from witan.errors import TooLarge, UnsuitableBallots
 
 MATCHUP_CELLS, BALLOT_CELLS = 1 << 22, 1 << 20
-"""Cells of (C, C, S) and of (R, C, S) counted at once, to limit memory."""
+"""Maximum number of cells of (C, C, S) and (R, C, S) counted at once, to limit memory."""
 
 SESSIONS_AT_ONCE = 2048
 
 Fitted = tuple[AdditiveFit, int, Unit]
-"""A fit of many sessions, the number of one of them, and the unit."""
+"""A fit of many sessions, the column of one of them, and the unit."""
 
 GoOn = Callable[[], None]
-"""A callback during a long count; an error that it raises ends the count."""
+"""A callback during a long count; it ends the count by raising an error."""
 
 
 def group_by_shape(electorates: Sequence[Electorate]) -> Iterator[NDArray[np.intp]]:
-    """Numbers of sessions of equal shape and kind, in blocks."""
+    """Group the numbers of sessions of equal shape and kind, in blocks."""
     shapes: dict[tuple[int, int, bool], list[int]] = {}
     for number, electorate in enumerate(electorates):
         shape = (len(electorate.votes), len(electorate.candidates), electorate.is_paired)
@@ -76,7 +76,7 @@ def stack(
     Parameters
     ----------
     reliability
-        Learned weight per reviewer, one mapping per session.
+        Learned weight by reviewer, one mapping per session.
     """
     rows = _rows_of_block(electorates) or _rows_of_votes(electorates)
     smallest = np.uint8 if rows.places.max(initial=0) < 256 else np.uint16
@@ -116,7 +116,7 @@ class _Rows:
 
 
 def _rows_of_block(electorates: Sequence[Electorate]) -> _Rows | None:
-    """The arrays of sessions from one block."""
+    """Return sessions' arrays if all are from one block."""
     votes = [one.votes for one in electorates if isinstance(one.votes, BlockVotes)]
     if len(votes) < len(electorates) or len({id(one.block) for one in votes}) > 1:
         return None
@@ -143,12 +143,12 @@ _NUMBERS = attrgetter("length", "eligible", "weight")
 
 
 def _rounding_variance(electorates: Sequence[Electorate], grades: Floats) -> Floats | None:
-    """Variance of rounding to the steps of converted scales, shape (S,).
+    """Compute the variance of rounding to converted scales' steps, shape (S,).
 
-    On coarse scales, such as pass-fail or 1 to 5, judges agree exactly more often than their
-    opinions do. Each ballot has the largest step, or half step, of which all its grades are
-    multiples; the variance is the mean over all grades. NaN where no ballot has a step above half a
-    point; None where that holds for all sessions. `grades` has the shape (S, R, C).
+    On coarse scales, such as pass-fail or 1 to 5, judges' grades agree exactly more often than
+    their opinions do. Each ballot is assigned the largest step, or half step, that divides all its
+    grades; the variance is the mean over all grades. NaN if no ballot of a session has a step above
+    half a point; None if this is so in all sessions. `grades` has the shape (S, R, C).
     """
     if all(scale.is_native for electorate in electorates for scale in electorate.scales):
         return None
@@ -179,7 +179,7 @@ def _mean_rounding(grades: Floats, steps: Sequence[float]) -> float:
 
 
 def normalise_weights(weights: Floats) -> Floats:
-    """Scale weights to mean 1 over the ballots with any."""
+    """Scale weights to mean 1 over ballots of positive weight."""
     scaled = weights / np.maximum(weights.max(axis=0, initial=0.0), np.finfo(np.float64).tiny)
     count = np.maximum((scaled > 0).sum(axis=0), 1)
     total = scaled.sum(axis=0)
@@ -188,7 +188,7 @@ def normalise_weights(weights: Floats) -> Floats:
 
 
 def _compact(grades: Floats) -> NDArray[Any] | None:
-    """Whole grades from 1 up as bytes; None where nobody grades."""
+    """Convert whole grades from 1 up to bytes; None without grades."""
     known = ~np.isnan(grades)
     if not known.any():
         return None
@@ -199,16 +199,16 @@ def _compact(grades: Floats) -> NDArray[Any] | None:
 
 
 def failed_candidates(electorates: Sequence[Electorate]) -> NDArray[np.bool_] | None:
-    """Candidates barred by the gate, shape (C, S); None without any."""
+    """Candidates that failed the safety gate, shape (C, S); None without any."""
     if not any(electorate.failed for electorate in electorates):
         return None
     return np.array([[c in e.failed for c in e.candidates] for e in electorates]).T.copy()
 
 
 def timeline(electorates: Sequence[Electorate]) -> tuple[Electorate, Profile]:
-    """All sessions over one roster: pooled, and side by side in order.
+    """Put all sessions on one roster, pooled and as columns in order.
 
-    Seats are the names of all candidates in alphabetical order, since rosters may differ.
+    Since rosters may differ, the seats are all candidates in alphabetical order.
     """
     names = sorted(set(chain.from_iterable(e.candidates for e in electorates)))
     seats = {name: seat for seat, name in enumerate(names)}
@@ -263,9 +263,9 @@ def opinion_rows(electorate: Electorate) -> Floats:
 
     The rows have shape (rows, C, 1).
 
-    A reviewer's comparisons are not independent ballots. They are projected to the potentials
-    that fit them best by least squares (for a full round robin: its ranks), one row for each
-    group of candidates its comparisons connect.
+    A reviewer's comparisons are not independent ballots. They are replaced by the potentials that
+    fit them best by least squares (for a full round robin, its ranks), with one row for each group
+    of candidates connected by the comparisons.
 
     References
     ----------
@@ -305,13 +305,13 @@ def _potentials(opinions: Sequence[Vote], n_candidates: int) -> list[Floats]:
         if not visited[seat]:
             group = reach[seat]
             visited |= group
-            # Half the group's size turns wins less losses into ranks.
+            # Half the group's size converts wins minus losses to ranks.
             rows.append(np.where(group, potential * group.sum() / 2, np.nan))
     return rows
 
 
 def forever() -> None:
-    """Go on in any case."""
+    """Never end a count: the default `check_wanted`."""
 
 
 @dataclass(frozen=True)  # without slots: fields are cached on first use
@@ -321,12 +321,12 @@ class BatchCount:
     Parameters
     ----------
     profile
-        What was counted; for a rule over a history, all sessions pooled into one.
+        The counted ballots; for a rule over a history, all sessions pooled into one.
     votes : int array, shape (C, S)
     check_wanted
-        Called before each of the recounts.
+        Called before each recount.
     known_fits
-        Fits of this profile made under other rules, to which its own are added.
+        Cache of fits of this profile, shared with other rules.
     """
 
     rule: Rule
@@ -341,12 +341,12 @@ class BatchCount:
 
     @cached_property
     def matchups(self) -> Matchups:
-        """Pairs by the weights as the ballots state them."""
+        """Matchups under the weights that the ballots state."""
         return matchups(self.profile.unscale_weights())
 
     @cached_property
     def worth(self) -> NDArray[Any]:
-        """Equal votes that the votes are worth, shape (C, S)."""
+        """Equivalent number of equally weighted votes, shape (C, S)."""
         return worth(self.profile, self.rule, self.votes)
 
     @cached_property
@@ -356,12 +356,12 @@ class BatchCount:
 
     @cached_property
     def effective(self) -> NDArray[np.bool_]:
-        """Ballots informing the rule, shape (R, S)."""
+        """Ballots that affect the scores, shape (R, S)."""
         return effective_ballots(self.profile, self.rule)
 
     @cached_property
     def fits(self) -> Sequence[Fitted] | None:
-        """Per session, its fit and what that was fitted on; None over a history."""
+        """Fit and unit of each session; None for rules over histories."""
         if not self.profile.n_reviewers or self.rule.needs == "history":
             return None
         of_grades = self.scores.fit
@@ -376,7 +376,7 @@ class BatchCount:
 
     @cached_property
     def flips(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
-        """Ballots that decide each lead, searched once read; None: not searched."""
+        """Ballots that decide each lead, searched on first use; None: not searched."""
         profile, rule, settings = self.profile, self.rule, self.settings
         is_searchable = rule.needs != "history" and profile.n_candidates <= rule.searchable_up_to
         if not (settings.flips and is_searchable):
@@ -391,7 +391,7 @@ class BatchCount:
 
 
 CountColumn = tuple[BatchCount, int]
-"""A count of sessions, and the column of one of them."""
+"""A count of sessions and the column of one of them."""
 
 
 def count(
@@ -421,13 +421,13 @@ def count(
         check_wanted=check_wanted,
         known_fits=known_fits,
     )
-    if settings.rule != AUTO:  # raise here if the rule cannot count every recount
+    if settings.rule != AUTO:  # raises here if the rule cannot count a recount
         _ = counted.flips
     return counted
 
 
 def score(rule: Rule, profile: Profile, **parameters: Any) -> Scores:
-    """The rule's scores; no ballots at all score nobody."""
+    """Compute the rule's scores; without ballots, no candidate has a score."""
     if profile.n_reviewers == 0 or profile.n_candidates == 0:
         return Scores(score=np.full(profile.places.shape[1:], np.nan))
     try:
@@ -440,10 +440,10 @@ def score(rule: Rule, profile: Profile, **parameters: Any) -> Scores:
 def decider(
     rule: Rule, settings: Settings, failed: NDArray[np.bool_] | None, check_wanted: GoOn = forever
 ) -> Callable[[Profile, NDArray[np.integer[Any]]], NDArray[np.bool_]]:
-    """Return the recount's leaders under the same rule, parameters, tie-break and gate."""
+    """Return a function that finds a recount's leaders under the same settings."""
     parameters = settings.parameters if settings.rule == rule.name else {}
 
-    # Quoted: the types would be rebuilt for every recount.
+    # Annotations are quoted so that they are not evaluated for every recount.
     def decide(profile: Profile, origin: "NDArray[np.integer[Any]]") -> "NDArray[np.bool_]":
         check_wanted()
         scores = score(rule, profile, **parameters)
@@ -461,12 +461,12 @@ def fits_of(
     of_grades: AdditiveFit | None = None,
     cache: dict[bytes, list[Fitted]] | None = None,
 ) -> list[Fitted]:
-    """Fit each session, on grades if these decide, else on ranks.
+    """Fit each session on grades if these represent the ballots; else ranks.
 
-    Grades speak for the ballots if the rule reads them, or if every ballot that ranks two
-    candidates also grades two; a rule that reads rankings must not be judged by half of them.
-    `of_grades` is the fit of the grades, where it has been made already; `cache` has all fits by
-    the sessions that go by grades.
+    Grades represent the ballots if the rule reads them, or if every ballot that ranks two
+    candidates also grades two; otherwise, a rule that reads rankings would be judged by only some
+    of its ballots. `of_grades` is the fit of the grades if it already exists; `cache` contains fits
+    by the set of sessions fitted on grades.
     """
     enough, all_graded = profile.gradable
     by_grades = enough if rule.needs == "grades" else all_graded
@@ -491,7 +491,7 @@ def fits_of(
 
 
 def _pool(profile: Profile) -> Profile:
-    """All sessions as the rows of one."""
+    """Pool all sessions as the rows of one."""
     n_candidates = profile.n_candidates
 
     def rows(array: NDArray[Any] | None) -> NDArray[Any] | None:

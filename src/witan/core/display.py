@@ -1,4 +1,4 @@
-"""Numbers as text; results as lines, steps, reports and data frames."""
+"""Format numbers as text, and results as lines, reports and data frames."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 Library = Literal["pandas", "polars", "pyarrow"]
 
 LONGEST = 48
-"""Characters of a text that a line quotes."""
+"""Maximum number of characters quoted from a text in one line."""
 
 UNKNOWN = "–"
-"""The sign for an unknown number."""
+"""Placeholder for an unknown number."""
 
 DUST_DIGITS = 7
-"""Decimals beyond the printed ones that still count; further ones differ between processors."""
+"""Decimals considered beyond the printed ones; further ones differ between processors."""
 
 Renderer = Callable[[object], str | None]
 
@@ -47,9 +47,9 @@ class FrameSource(ABC):
 
     @abstractmethod
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield rows by column name.
+        """Yield rows as mappings from column name to value.
 
-        Fields of a record under ``""`` become columns themselves.
+        The fields of a record under ``""`` become separate columns.
         """
 
     def frame(self, library: Library | None = None) -> Any:
@@ -58,8 +58,8 @@ class FrameSource(ABC):
         Parameters
         ----------
         library
-            ``pandas``, ``polars`` or ``pyarrow``; None: the one that is imported already, else the
-            first of these that is installed.
+            ``pandas``, ``polars`` or ``pyarrow``; None: the one already imported or, if there is
+            none, the first of these that is installed.
 
         Returns
         -------
@@ -74,20 +74,20 @@ class FrameSource(ABC):
 
 
 class LiveView(Protocol):
-    """A display of a session or a batch under way."""
+    """A display of a running session or batch."""
 
     def show(self, news: Any) -> None:
-        """Take a session's next event or a batch's progress."""
+        """Show a session's next event or a batch's progress."""
 
     async def refresh(self) -> None:
-        """Draw again and again, until the view is closed."""
+        """Redraw repeatedly until the view is closed."""
 
     def close(self) -> None:
-        """Draw the last state for good."""
+        """Draw the final state."""
 
 
 def open_live_view(work: Literal["session", "batch"]) -> LiveView | None:
-    """Open a view in the running notebook; None: there is no notebook."""
+    """Open a view in the running notebook; None without a notebook."""
     view: LiveView | None = None
     if _renderers:
         view = _renderers["live"](work)
@@ -103,28 +103,28 @@ def render_by(
 ) -> None:
     """Register the renderers of results.
 
-    The first two return None for results of the other's kind.
+    `html` and `markdown` return None for results that they do not render.
     """
     _renderers.update(html=html, markdown=markdown, frame=frame, live=live)
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Format a number with `digits` decimals; `UNKNOWN` for none."""
+    """Format a number with `digits` decimals; `UNKNOWN` for None."""
     if value is None or not isfinite(value):
         return UNKNOWN
-    # A half such as 8.25 comes out of a sum as 8.25 ± 1e-15, by the processor's order of adding.
+    # A sum may yield 8.25 ± 1e-15 for 8.25, depending on the processor's order of adding.
     digits_text = f"{round(value, digits + DUST_DIGITS):.{digits}f}"
-    # Minus zero would claim a sign that rounding took away.
+    # Drop the sign of a number that rounds to zero.
     return digits_text.removeprefix("-") if float(digits_text) == 0 else digits_text
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """Write a share in percent: ``35%``; `UNKNOWN` for none."""
+    """Write a share in percent: ``35%``; `UNKNOWN` for None."""
     return UNKNOWN if share is None else f"{number(100 * share, digits)}%"
 
 
 def chance_percent(probability: float | None) -> str:
-    """Write a probability in whole percents that never claim certainty."""
+    """Write a probability in whole percent, never as 0% or 100%."""
     if probability is not None and probability < 0.005:
         return "<1%"
     return ">99%" if probability is not None and probability >= 0.995 else percent(probability)
@@ -147,21 +147,21 @@ def brief(text: str, longest: int = LONGEST) -> str:
 
 
 def list_names(names: Iterable[str], join: str = ", ", most: int = 4) -> str:
-    """List names on one line, at most the first few."""
+    """List the first few names on one line."""
     return join.join(list_some([brief(name)[1:-1] for name in names], most))
 
 
 def list_some(parts: Sequence[str], most: int) -> list[str]:
-    """Keep the first parts and say how many more there are."""
+    """Keep the first parts and state how many more there are."""
     return [*parts[:most], *([f"{len(parts) - most} more"] if len(parts) > most else [])]
 
 
 MAX_LINE = 120
-"""Characters of the line that lists what differs from the defaults."""
+"""Maximum length of the line of fields that differ from their defaults."""
 
 
 def changes_line(settings: Any) -> str:
-    """Name a dataclass and its changed fields on one line.
+    """List a dataclass's fields that differ from the defaults on one line.
 
     Fields of nested settings are listed flat, like the keywords of a council.
     """
@@ -194,7 +194,7 @@ def _brief_value(value: Any) -> str:
 
 
 Cell = str | int | float | None
-"""One cell of a table; None: nothing to say."""
+"""One cell of a table; None: empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class Step:
     title, sentences
         Its heading and text.
     header, rows
-        A table, every row as long as the header; may be empty.
+        A table, with all rows as long as the header; may be empty.
     """
 
     title: str

@@ -1,11 +1,8 @@
-"""Early stopping by a proven leader or a clear leader's chance.
+"""Early stopping by proof, or by the probability of a clear leader.
 
-The proof shows that missing ballots cannot change the leader; the probability is that of a clear
-leader.
-
-The proof uses bounds, in one of two ways. If one ballot is the worst for the leader against a
-rival, the rule counts that ballot. Otherwise the leader is safe if it keeps a majority that no
-ballot can take away.
+The proof shows that missing ballots cannot change the leader. If one possible ballot is the worst
+for the leader against a rival, the rule counts it in place of each missing ballot. Otherwise the
+leader is safe if it keeps a majority that the missing ballots cannot change.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,12 +28,12 @@ from witan.core.tally import interpret_ballots, prepare, put_on_scale
 from witan.errors import InvalidParameter
 
 DUST = 1e-9
-"""Sums of weights that differ by less than this share of all weight may be equal."""
+"""Sums of weights that differ by less than this share of the total weight count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class _MissingBallot:
-    """A ballot not yet cast: its recusals and its weight."""
+    """A ballot not yet cast, with its recusal and its weight."""
 
     reviewer: str
     own_candidate: str | None
@@ -56,25 +53,26 @@ class _Race:
 
     @property
     def rivals(self) -> list[str]:
-        """Candidates with a chance to replace the leader."""
+        """Candidates that might replace the leader."""
         names, failed = self.electorate.candidates, self.electorate.failed
         return [name for name in names if name not in failed and name != self.leader]
 
 
 PROVABLE = "borda"
-"""The rule of ``auto`` if counting stops when decided."""
+"""The rule that ``auto`` selects if a session stops when decided."""
 
 
 def provable_settings(settings: Settings) -> Settings:
-    """Check these settings for provable early stopping and return them.
+    """Return the settings if they allow provable early stopping.
 
-    ``auto`` becomes `PROVABLE`: on graded ballots it would take ``calibrated``, for which every
-    ballot moves every effect and nothing is certain early.
+    ``auto`` becomes `PROVABLE`, because on graded ballots it would choose ``calibrated``, under
+    which every ballot changes every effect and nothing is certain early.
 
     Raises
     ------
     InvalidParameter
-        If the rule is unsuitable, with the suitable ones, or places are counted before recusal.
+        If the rule is unsuitable (the error lists the suitable ones), or if places are counted
+        before recusal.
     """
     if settings.counting.recusal == "after":
         expected = "'before' or 'off' where counting stops when decided"
@@ -95,24 +93,24 @@ def find_decided_leader(
 ) -> str | None:
     """Return the leader if no missing ballots can change it.
 
-    A missing ballot may turn out as an abstention, or as any weak order over, and any grades for,
-    any of the candidates but the reviewer's own. In every case `tally` under the same settings then
-    has this one leader, without the help of seat order.
+    A missing ballot may be an abstention, or contain any weak order of, and any grades for, any
+    candidates except the reviewer's own. In every case, `tally` with the same settings then has
+    this leader alone, and seat order does not decide it.
 
     Parameters
     ----------
     ballots
-        Of one session, whole rankings or grades.
+        Ballots of one session, with complete rankings or grades.
     outstanding_reviewers
-        Reviewer to the candidate it is recused from; None: from none. What such a reviewer has
-        cast before may be replaced and does not count here.
+        By reviewer, the candidate it is recused from; None: none. Earlier ballots of such a
+        reviewer may be replaced and do not count here.
     roster
-        All candidates. While the ballots do not name just these, nothing is decided.
+        All candidates. Nothing is decided until the ballots name exactly these.
 
     Returns
     -------
     str or None
-        None: not decided, or the rule offers no bound; `provable_settings` says which do.
+        None: not decided, or the rule has no bound (see `provable_settings`).
     """
     race = _race(ballots, outstanding_reviewers, settings, roster)
     if race is None:
@@ -130,14 +128,13 @@ def p_lead_settled(
 ) -> float:
     """Estimate the probability of a clear leader after more ballots.
 
-    See `p_settled`.
-
-    Each rival has to be separated from the leader; the closest one has the least chance of it.
+    Every rival must be separated from the leader, so the result is the smallest probability over
+    rivals (`p_settled`).
 
     Parameters
     ----------
     growth
-        Ballots at the end over ballots now, > 1.
+        Final number of ballots divided by the present one, > 1.
     """
     [electorate], resolved_settings = prepare([b for b in ballots if not b.abstained], settings)
     counted = count(
@@ -200,13 +197,13 @@ def _race(
 
 
 def _min_votes(race: _Race) -> int | None:
-    """Return the votes below which a candidate surely stands apart.
+    """Return the number of votes below which candidates surely rank last.
 
-    None: the leader itself may stand apart.
+    None: the leader itself may rank last for lack of votes.
 
-    With the leader and another above it, the number is settled. Else rivals with fewer votes may
-    come to stand beside the leader; so they may where grades count, since a grade of one ballot
-    makes a vote of every ballot that left it out.
+    The number is `MIN_VOTES` if the leader and a rival already have that many. Otherwise rivals
+    with fewer votes may still rank with the leader. They also may if the rule reads grades, because
+    one ballot's grade turns every ballot that left the candidate out into a vote on it.
     """
     rule = RULES[race.rule]
     counts = votes(stack([race.electorate]), rule)[:, 0]
@@ -246,13 +243,13 @@ def _place(
 
 
 def _survives_worst_ballots(race: _Race) -> bool:
-    """Test the leader against each rival's worst case for every missing ballot.
+    """Test the leader against the worst missing ballots for each rival.
 
-    Against one rival that is: the rival first with the highest grade, the leader last with the
-    lowest, both at once. It raises the rival's score, first places and Borda score as far as any
-    ballot can and lowers the leader's as far, so whoever survives it survives all others. A last
-    place cannot flatter a mean rank either: the best mean is at most (C + 1)/2, the mean of all
-    places, and sheets are no shorter than C − 1.
+    For one rival, the worst ballot places the rival first with the highest grade and the leader
+    last with the lowest. No ballot can raise the rival's score, first places and Borda score more,
+    or lower the leader's more, so a leader that survives it survives every other ballot. A last
+    place cannot improve the leader's mean rank either: the best mean is at most (C + 1)/2, the mean
+    of all places, and sheets have at least C − 1 candidates.
     """
     if not race.rivals:
         return True
@@ -275,7 +272,7 @@ def _survives_worst_ballots(race: _Race) -> bool:
 
 
 def _worst_vote(race: _Race, one: _MissingBallot, rival: str) -> Vote:
-    """Build the missing ballot worst for the leader against a rival."""
+    """Build the worst missing ballot for the leader against a rival."""
     names = race.electorate.candidates
     sheet = [name for name in names if name != one.own_candidate]
     order = sorted(sheet, key=lambda name: (name == race.leader) - (name == rival))
@@ -299,19 +296,19 @@ def _worst_vote(race: _Race, one: _MissingBallot, rival: str) -> Vote:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Possible placements of pairs, shape (C, C), over the possible leaders.
+    """Present and possible pairwise wins, shape (C, C), of possible leaders.
 
-    Those that failed the safety gate stand below all others on every ballot, so no majority and no
-    path leads from them to anyone here.
+    Candidates that failed the safety gate are below all others on every ballot, so no majority or
+    path leads from them to a possible leader.
 
     Parameters
     ----------
     wins
-        Weight of the ballots that rank i strictly above j, so far.
+        Weight of the present ballots that rank i strictly above j.
     possible_wins
-        What the missing ballots can add to it.
+        Weight that the missing ballots can add to it.
     dust
-        Largest difference that is rounding.
+        Largest difference that may be a rounding error.
     """
 
     wins: Floats
@@ -320,7 +317,7 @@ class _Pairs:
 
     @classmethod
     def of(cls, race: _Race) -> "_Pairs":
-        """Count the pairs; the leader comes first."""
+        """Count the pairs, with the leader as the first candidate."""
         names = [race.leader, *race.rivals]
         seats = [race.electorate.candidates.index(name) for name in names]
         over, more = np.zeros((2, len(names), len(names)))
@@ -336,7 +333,7 @@ class _Pairs:
 
     @property
     def least_margins(self) -> Floats:
-        """Ballots for i over j minus the reverse, at least."""
+        """Lower bound of the ballots for i over j minus the reverse."""
         least: Floats = self.wins - self.wins.T - self.possible_wins.T
         return least
 
@@ -348,19 +345,19 @@ def _weight(race: _Race) -> float:
 
 
 def _beats_everyone(race: _Race) -> bool:
-    """Test for a strict majority over each rival, whatever the missing ballots."""
+    """Test for strict majorities over all rivals under any missing ballots."""
     pairs = _Pairs.of(race)
     return bool((pairs.least_margins[0, 1:] > pairs.dust).all())
 
 
 def _keeps_strongest_paths(race: _Race) -> bool:
-    """The leader's weakest path to each rival beats the best way back."""
+    """Test if the leader's weakest paths beat all rivals' strongest paths back."""
     pairs = _Pairs.of(race)
     least, most = pairs.least_margins, -pairs.least_margins.T
     by_margins = race.settings.parameters.get("strength") == "margins"
     weakest = least if by_margins else pairs.wins
     strongest = most if by_margins else pairs.wins + pairs.possible_wins
-    # A link that may vanish counts as 0; one that may arise counts at its strongest.
+    # From the leader, an uncertain link counts as 0; to the leader, at its possible maximum.
     there = _widest(np.where(least > pairs.dust, weakest, 0.0))[0, 1:]
     back = _widest(np.where(most > 0, strongest, 0.0))[1:, 0]
     return bool((there > back + pairs.dust).all())
@@ -375,9 +372,11 @@ def _widest(links: Floats) -> Floats:
 
 
 def _keeps_first_places(race: _Race) -> bool:
-    """Over half of all ballots, missing included, already place the leader first.
+    """Test if the leader is first on over half of all ballots.
 
-    Its first places only grow as others are eliminated, so it is never among those with fewest.
+    The count includes missing ballots, which may place it anywhere.
+
+    As others are eliminated, its first places can only increase, so it never has the fewest.
     """
     seat = race.electorate.candidates.index(race.leader)
     support = sum(vote.weight * _first_place(vote, seat) for vote in race.electorate.votes)
@@ -386,7 +385,7 @@ def _keeps_first_places(race: _Race) -> bool:
 
 
 def _first_place(vote: Vote, seat: int) -> float:
-    """Share of first place for the seat: 1/k for k tied."""
+    """A seat's share of first place: 1/k for k tied candidates."""
     ranked: NDArray[np.int_] = np.array([at for at in vote.places if at])
     if not vote.places[seat] or vote.places[seat] != ranked.min():
         return 0.0
@@ -407,4 +406,4 @@ BOUNDS: Mapping[str, Callable[[_Race], bool]] = {
 }
 
 OFFERED: tuple[str, ...] = tuple(BOUNDS)
-"""The rules whose elections can be proved decided early."""
+"""The rules under which a session can be proved decided early."""

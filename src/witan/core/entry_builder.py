@@ -1,7 +1,7 @@
 """Build the rows of counted sessions for leaderboards and audits.
 
-Ballots of models and of people are two electorates, counted apart. Many sessions are counted at
-once, those of one shape as one batch; one session is the batch of one.
+Ballots of models and of people are counted separately, as two electorates. Sessions of equal shape
+are counted together as one batch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ NOBODY: frozenset[int] = frozenset()
 Number = float | None
 
 SESSIONS_AT_ONCE = 1024
-"""Sessions whose rows are held back to come out in order."""
+"""Number of sessions whose rows are buffered to yield them in order."""
 
 KINDS: tuple[Kind, ...] = ("model", "human")
 
@@ -79,13 +79,13 @@ def ballot_entries(
     lengths: Mapping[str, int],
     named: ModelNames,
 ) -> Sequence[BallotEntry]:
-    """One row per ballot of one kind, in the order given.
+    """Build one row per ballot of one kind, in the given order.
 
-    An empty ballot has a row without candidates and abstains. A ballot that a later one replaces,
-    or of weight 0, also has such a row; it does not abstain but does not count. Pairs judged in
-    both orders stand on the first row of their reviewer that counts. A candidate is on a ballot if
-    it stood on its sheet: where no places on the sheet are known, if it stood on the ballot's
-    roster, one's own only if it was ranked or graded.
+    An empty ballot has a row without candidates and abstains. A ballot that is replaced by a later
+    one or has weight 0 also has a row without candidates; it does not abstain, and does not count.
+    Pairs judged in both orders are recorded on the first row of their reviewer that counts. A
+    candidate is on a ballot if it was on the sheet. If no places on the sheet are known, it is on
+    the ballot if it is in the ballot's roster and, for one's own candidate, ranked or graded.
     """
     if isinstance(reading, GradedReading):
         return _graded_entries(ballots, reading, lengths, named)
@@ -128,7 +128,7 @@ def ballot_entries(
 def _graded_entries(
     ballots: SessionBallots, reading: GradedReading, lengths: Mapping[str, int], named: ModelNames
 ) -> GradedEntries:
-    """Make `ballot_entries` from ballots with grades only."""
+    """Build `ballot_entries` from ballots with grades only."""
     names, reviewers = reading.electorate.candidates, reading.reviewers
     kept, repaired = ballots.order_consistency, ballots.repaired_reviewers
     by_model = [kind == "model" for kind in reading.kinds]
@@ -144,7 +144,7 @@ def _graded_entries(
 
 
 def _order_counts(ballots: SessionBallots, reading: Reading) -> dict[str, tuple[int, int]]:
-    """Per reviewer, pairs judged alike and pairs seen in both orders."""
+    """Count pairs judged alike and pairs seen in both orders by reviewer."""
     counts = dict(reading.electorate.order_kept)
     for ballot in reading.ballots:
         if ballot.kind == "model" and ballot.reviewer in ballots.order_consistency:
@@ -155,7 +155,7 @@ def _order_counts(ballots: SessionBallots, reading: Reading) -> dict[str, tuple[
 
 
 class _Table:
-    """The candidates of a session, and the presence of each per ballot."""
+    """The candidates of a session, and which of them each ballot covers."""
 
     def __init__(self, reading: Reading, names: ModelNames) -> None:
         self.names = reading.electorate.candidates
@@ -183,9 +183,9 @@ class _Table:
 def _shares(
     places: Sequence[int], own: frozenset[int], seats: Sequence[int]
 ) -> tuple[float | None, ...]:
-    """Share of its rivals below each candidate.
+    """Compute the share of rivals that each candidate is placed above.
 
-    With p twice its rank among n ranked candidates, it is (2n − p) / (2n − 2).
+    With p twice the rank among n ranked candidates, it is (2n − p) / (2n − 2).
     """
     others, n = places, len(places) - places.count(0)
     if any(places[seat] for seat in own):
@@ -207,12 +207,11 @@ def _known_grades(vote: Vote, seats: Sequence[int]) -> tuple[float | None, ...]:
 
 
 def _positions(ballot: Ballot, names: Sequence[str]) -> tuple[int, ...]:
-    """Places on the sheet.
+    """Compute each candidate's place on the sheet; 0 for a copy.
 
-    A copy has no position and moves later answers back.
-
-    Candidates with one place are one answer, which was read and judged once: the first of them has
-    the place. So the first place and the last, of as many as there are candidates, count once.
+    Candidates that share a place have the same answer, which was read once: the first of them gets
+    the place, and later answers move back. The first and the last place are thus assigned once, and
+    there are as many places as candidates.
     """
     if not ballot.positions:
         return (0,) * len(names)
@@ -235,7 +234,7 @@ class Block:
     Parameters
     ----------
     count
-        Their count by some rule, if available.
+        A count of these sessions under any rule, if available.
     """
 
     def __init__(
@@ -266,7 +265,7 @@ class Block:
     def standings(
         self, column: int, kind: Kind, models: Sequence[str], rule: str, outcome: Outcome | None
     ) -> list[StandingEntry]:
-        """One row per model under a rule; none if uncountable."""
+        """Build one row per model under a rule; none if uncountable."""
         electorate = self.electorates[column]
         if outcome is not None and outcome.rule == rule:
             by_name = {line.candidate: line.score for line in outcome.standings}
@@ -281,7 +280,7 @@ class Block:
         n = self._n_votes(RULES[rule])[column]
         averaged = self._scores_to_average(RULES[rule], column, scores)
         lines = zip(models, averaged, self._z[column], n, electorate.offered, wins, strict=True)
-        if len(set(models)) == len(models):  # nearly every model holds one seat
+        if len(set(models)) == len(models):  # usual case: one seat per model
             return [StandingEntry(kind, rule, *line) for line in lines]
         by_model: dict[str, list[Any]] = {}
         for model, *line in lines:
@@ -302,7 +301,7 @@ class Block:
     def matchup(
         self, column: int, kind: Kind, candidate_models: Sequence[str], outcome: Outcome | None
     ) -> MatchupEntry | None:
-        """Matchups of the models; None without two models, or without a vote."""
+        """Return the models' matchups; None without two models or a vote."""
         electorate = self.electorates[column]
         models = sorted(set(candidate_models))
         if len(models) < 2 or not electorate.votes:
@@ -312,7 +311,7 @@ class Block:
             wins, losses, ties = (tuple(pairs[column]) for pairs in self._pairs)
             return MatchupEntry(kind, tuple(models), wins, losses, ties, p_beats)
         order = sorted(range(len(candidate_models)), key=candidate_models.__getitem__)
-        if len(models) == len(candidate_models):  # nearly every model holds one seat
+        if len(models) == len(candidate_models):  # usual case: one seat per model
             return self._single_matchup(column, kind, models, order, outcome)
         over, level = self._over[column].tolist(), self._level[column].tolist()
         pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
@@ -337,7 +336,7 @@ class Block:
         order: Sequence[int],
         outcome: Outcome | None,
     ) -> MatchupEntry:
-        """Matchups of models with one seat each, in the order of their names."""
+        """Return matchups of models with one seat each, ordered by name."""
         over, level = self._over[column].tolist(), self._level[column].tolist()
         pairs = [*combinations(order, 2)]
         wins, losses = tuple([over[i][j] for i, j in pairs]), tuple([over[j][i] for i, j in pairs])
@@ -360,7 +359,7 @@ class Block:
         return tuple(table.tolist() for table in (*tables, self._level[:, first, second]))
 
     def _standardise_grades(self) -> list[list[Number]]:
-        """Average standardised grades per session and candidate; 0: all ballots are flat."""
+        """Average standardised grades by session and candidate; 0 if all are flat."""
         if self.profile.grades is None:
             return [[None] * self.profile.n_candidates] * self.profile.n_sessions
         rule = RULES["normalized_scores"]
@@ -375,21 +374,21 @@ class Block:
         ]
 
     def _scores_to_average(self, rule: Rule, column: int, scores: Sequence[Number]) -> list[Number]:
-        """Leave out scores without a vote or a rival: a rule may give 0, which says nothing."""
+        """Replace scores without votes or rivals by None; rules may give 0."""
         lines = zip(
             scores, self._n_votes(rule)[column], self._has_rival(rule.rivals)[column], strict=True
         )
         return [score if n_votes and has_rival else None for score, n_votes, has_rival in lines]
 
     def _n_votes(self, rule: Rule) -> list[list[int]]:
-        """Votes per session and candidate, by what the rule reads."""
+        """Count the votes that the rule reads, per session and candidate."""
         reads = rule.needs, rule.reads_both
         if reads not in self._votes:
             self._votes[reads] = votes(self.profile, rule).T.tolist()
         return self._votes[reads]
 
     def _has_rival(self, rivals: Rivals) -> list[list[bool]]:
-        """Return, per session, which candidates have a rival by this meaning."""
+        """Return which candidates of each session have a rival of this kind."""
         if rivals not in self._rivals:
             self._rivals[rivals] = self._find_rivals(rivals)
         return self._rivals[rivals]
@@ -453,7 +452,7 @@ class _Part:
 def _beats(
     outcome: Outcome, electorate: Electorate, pairs: Sequence[Sequence[tuple[int, int]]]
 ) -> tuple[Number, ...]:
-    """Mean of P(first above second) over the candidates of each pair."""
+    """Average P(first above second) over the candidates of each pair of models."""
     line = {standing.candidate: at for at, standing in enumerate(outcome.standings)}
     lines = [line.get(name) for name in electorate.candidates]
 
@@ -465,7 +464,7 @@ def _beats(
 
 
 def _mean(values: Sequence[Number]) -> Number:
-    """Mean of the known values; None without any."""
+    """Average the known values; None without any."""
     known = [value for value in values if value is not None]
     return fsum(known) / len(known) if known else None
 
@@ -477,7 +476,7 @@ def entries_of(
     settings: Settings | None = None,
     with_p_beats: bool | None = None,
 ) -> Entries:
-    """All rows of one session; see `entries_of_many`."""
+    """Build all rows of one session like `entries_of_many`."""
     [entries] = entries_of_many(
         [ballots], rules=rules, settings=settings, with_p_beats=with_p_beats
     )
@@ -491,19 +490,19 @@ def entries_of_many(
     settings: Settings | None = None,
     with_p_beats: bool | None = None,
 ) -> Iterator[Entries]:
-    """Count each session's kinds of ballots apart; return rows in session order.
+    """Count each session's kinds of ballots separately; yield rows in session order.
 
-    Standings agree with `tally` under each rule; a rule that cannot count a session, or that needs
-    a history, leaves no rows for it. A kind whose ballots all abstain has standings without a
+    Standings agree with `tally` under each rule. A rule that cannot count a session, or that needs
+    a history, produces no rows for it. If all ballots of a kind abstain, its standings have no
     score. `BallotEntry` rows are aligned with the ballots of the session.
 
     Parameters
     ----------
     settings
-        How ballots are counted; its rule is that of the probabilities, and of the noise.
+        How ballots are counted; probabilities and noise are computed under its rule.
     with_p_beats
-        Whether to compute probabilities of pairs and leader for sessions without an outcome. None:
-        only if people voted, for calibration.
+        Whether to compute the probabilities of pairs and of the leader for sessions without an
+        outcome. None: only if people voted, for calibration.
 
     Raises
     ------
@@ -538,12 +537,12 @@ class _Half:
 
     @property
     def electorate(self) -> Electorate:
-        """Electorate of the counted ballots."""
+        """The counted ballots."""
         return self.reading.electorate
 
 
 class _Counting:
-    """A block of sessions while they are counted."""
+    """A block of sessions being counted."""
 
     def __init__(
         self,
@@ -559,7 +558,7 @@ class _Counting:
         self.halves = [half for number in range(len(casts)) for half in self._read_casts(number)]
 
     def entries(self) -> Iterator[Entries]:
-        """Count all, then give the rows in the order of the sessions."""
+        """Count all sessions, then yield their rows in session order."""
         for numbers in group_by_shape([half.electorate for half in self.halves]):
             self._count([self.halves[number] for number in numbers])
         waiting = iter(self.halves)
@@ -634,7 +633,7 @@ class _Counting:
     def _agree(
         self, halves: Sequence[_Half], profile: Profile, fits: Sequence[Fitted] | None
     ) -> None:
-        if any(self.casts[half.number].outcome is None for half in halves):  # outcomes state it
+        if any(self.casts[half.number].outcome is None for half in halves):  # outcomes include it
             for half, concordance in zip(halves, _concordances(halves, profile), strict=True):
                 half.kendall_w = concordance
         several = [n for n, half in enumerate(halves) if len(half.electorate.reviewers) > 1]
@@ -679,7 +678,7 @@ class _Counting:
 
 
 def _shared_count(halves: Sequence[_Half]) -> BatchCount | None:
-    """The count of exactly these sessions in this order, if it is at hand."""
+    """Return an available count of exactly these sessions in this order."""
     if halves[0].count is None:
         return None
     count, _ = halves[0].count
@@ -734,7 +733,7 @@ def _agreement(outcome: Outcome) -> float | None:
 
 
 def _outcome(electorate: Electorate, settings: Settings) -> Outcome | None:
-    """Outcome of the session; None if uncountable or without votes."""
+    """Compute the session's outcome; None if uncountable or without votes."""
     over_time = settings.rule != AUTO and RULES[settings.rule].needs == "history"
     if over_time or not electorate.votes:
         return None
@@ -743,7 +742,7 @@ def _outcome(electorate: Electorate, settings: Settings) -> Outcome | None:
 
 
 def _concordances(halves: Sequence[_Half], profile: Profile) -> list[float | None]:
-    """Kendall's W of the full rankings, comparisons left out."""
+    """Compute Kendall's W of the full rankings, without comparisons."""
     if not any(vote.paired for vote in halves[0].electorate.votes):
         return kendall_ws(profile)
     ws = []
@@ -755,15 +754,15 @@ def _concordances(halves: Sequence[_Half], profile: Profile) -> list[float | Non
 
 
 def noise_of(fits: Sequence[Fitted]) -> list[Noise | None]:
-    """Noise of each session by its fit.
+    """Compute the noise of each session from its fit.
 
     With e[c] the centred effects of n candidates, s² the residual variance and L⁺ the
     pseudo-inverse of the Laplacian,
 
-        effect_variance = (Σ e[c]² − s²·trace L⁺) / (n − 1),
+        effect_variance = (Σ e[c]² − s²·trace L⁺) / (n − 1)
 
-    the moment estimate of the variance between candidates, which may be negative. It is unbiased
-    but for the scales that `fit_grades` estimates.
+    is the moment estimate of the variance between candidates, which may be negative. It is unbiased
+    except for the scales that `fit_grades` estimates.
 
     Returns
     -------

@@ -4,9 +4,9 @@ import re
 import unicodedata
 
 KEPT = "\n\t\u200c\u200d"
-"""Line ends, tabs and joiners of letters and emoji, none of which moves the cursor."""
+"""Line ends, tabs and joiners of letters and emoji, which are safe to print."""
 
-# Letters and marks that draw nothing: two names that differ by them alone look the same.
+# Letters and marks that draw nothing, so names that differ only by them look the same.
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
 )
@@ -24,7 +24,7 @@ _STEERING = re.compile(f"[{STEERING}\ud800-\udfff]")
 def clean(text: str) -> str:
     r"""Escape control and invisible characters in a name, cell or line.
 
-    Line ends are escaped too (``\n``), so a name cannot forge a line of its own.
+    Line ends are escaped too (``\n``), so that a name cannot add a line to the output.
     """
     if text.isprintable() and (text.isascii() or not _INVISIBLE.search(text)):
         return text
@@ -37,7 +37,7 @@ def clean(text: str) -> str:
 def readable(text: str) -> str:
     """Escape control characters in a text, except line ends and tabs.
 
-    Every character is judged alone, so a text may come in pieces.
+    Each character is escaped independently, so a text may be processed in pieces.
     """
     if text.isascii():  # 20 times as fast as `isprintable`
         shows = not text.encode().translate(None, _SHOWN)
@@ -47,13 +47,13 @@ def readable(text: str) -> str:
 
 
 _SHOWN = bytes([*b"\n\t", *range(0x20, 0x7F)])
-"""ASCII characters that `readable` leaves alone."""
+"""ASCII characters that `readable` does not change."""
 
 
 def _escape(char: str) -> str:
     if char.isprintable() or char in KEPT or unicodedata.category(char) == "Zs":
         return char
-    # A bare carriage return would write over the text before it.
+    # A bare carriage return would overwrite the text before it.
     return "" if char == "\r" else _escape_match(char)
 
 
@@ -64,7 +64,7 @@ def _escape_match(char: str) -> str:
 def escape_json(text: str) -> str:
     r"""Escape control characters in encoded JSON: ``\u009b``, ``\u202e``.
 
-    The encoder leaves them as they are; a reader gets the same values back.
+    JSON encoders do not escape them. A JSON parser reads the same values back.
     """
     return text if text.isascii() and "\x7f" not in text else _STEERING.sub(_u, text)
 
@@ -78,17 +78,17 @@ def _u(match: re.Match[str]) -> str:
 
 
 _SHAPELESS = ("C", "Z", "M")
-"""Controls, formats and unassigned; separators; marks, which need a character to stand on."""
+"""Categories: controls, formats and unassigned; separators; marks, which need a base character."""
 
 _PRIVATE = "Co"
-"""Private use: a font may give these a shape."""
+"""Private use: a font may draw these."""
 
 _BLANK_CHARACTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0\U0001d159\U00013441\U00013442")
-"""Letters and signs without a shape, such as Hangul fillers and the Braille blank."""
+"""Letters and symbols that draw nothing, such as Hangul fillers and the Braille blank."""
 
 
 def is_blank(text: str) -> bool:
-    """True if a text shows nothing visible."""
+    """True if a text has no visible character."""
     if "!" <= text[:1] <= "~":  # the usual case
         return False
     return not text.strip() or all(map(_is_shapeless, text))

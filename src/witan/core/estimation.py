@@ -28,29 +28,29 @@ from witan.core.verdict import approval, check_pass_mark
 from witan.errors import InvalidParameter, NothingToCount
 
 PRIOR_RIGHT, PRIOR_WRONG = 2.0, 1.0
-"""Beta prior of each rate of a reviewer: right in two of three votes."""
+"""Beta prior of a reviewer's sensitivity and specificity, with mean 2/3."""
 
 CHAINS, WARM_UP, DRAWS = 8, 150, 250
 """The Gibbs sampler: 8 chains of 250 draws after a warm-up."""
 
 FEWEST_DRAWS = 0.5
-"""Fewest draws, as a share, with reviewers better than chance; below, there is no estimate."""
+"""Minimum share of draws with reviewers better than chance; below it, there is no estimate."""
 
 SEED = 1979
 
 LEAST_LOG = -600.0
-"""Lower bound of a log-likelihood; below, both answers would round to impossible."""
+"""Lower bound of a log-likelihood; below it, both answers would round to probability 0."""
 
 
 class Patterns(NamedTuple):
-    """Texts of one system with the same votes, P of them.
+    """Patterns of votes, one for all texts with equal votes per system.
 
     Parameters
     ----------
     system : int array, shape (P,)
-        From 0 up.
+        Number of the system, from 0 up.
     votes : float array, shape (P, R)
-        1 passes, 0 fails, NaN none.
+        1 passes, 0 fails, NaN is no vote.
     """
 
     system: NDArray[np.intp]
@@ -58,9 +58,7 @@ class Patterns(NamedTuple):
 
 
 class PanelDraws(NamedTuple):
-    """Draws of the posterior.
-
-    The first axis counts draws, the second samples.
+    """Draws of the posterior; the first axis is draws, the second samples.
 
     Parameters
     ----------
@@ -69,7 +67,7 @@ class PanelDraws(NamedTuple):
     sensitivity, specificity : float array, shape (D, B, R)
         Share of passing texts that a reviewer passes, and of failing ones that it fails.
     better : bool array, shape (D, B)
-        Reviewers are better than chance on average.
+        Whether reviewers are better than chance on average.
     """
 
     rates: Floats
@@ -83,19 +81,19 @@ def sample_panel(
 ) -> PanelDraws:
     r"""Sample pass rates and reviewers' accuracy from votes without known answers.
 
-    A text of system m truly passes with probability π_m. With probability 1 − ρ its reviewers vote
-    independently of each other: reviewer r passes it with probability α_r if it truly passes,
-    1 − β_r if not. With probability ρ they all cast one vote, that of the average reviewer, so that
-    ρ is the correlation of two reviewers' errors. ρ = 0 is Dawid and Skene's model.
+    A text of system m truly passes with probability π_m. With probability 1 − ρ, its reviewers vote
+    independently: reviewer r passes it with probability α_r if it truly passes, and 1 − β_r if not.
+    With probability ρ, they all cast the average reviewer's vote, so that ρ is the correlation of
+    two reviewers' errors. ρ = 0 is Dawid and Skene's model.
 
         π_m ~ Beta(1, 1),    α_r, β_r ~ Beta(2, 1),    Σ_r (α_r + β_r − 1) > 0.
 
-    Without the last condition, passing and failing could change names.
+    Without the last condition, passing and failing could be exchanged.
 
     Parameters
     ----------
     counts : int array, shape (B, P)
-        Texts of each pattern; B samples, or chains of one, are drawn at once.
+        Number of texts of each pattern; B samples, or chains of one sample, are drawn at once.
     shared_error : float
         ρ, from 0 to below 1.
 
@@ -112,7 +110,7 @@ def sample_panel(
     share = passes.sum(axis=1) / np.maximum((passes + fails).sum(axis=1), 1)
     rates = (counts * share) @ of_system / np.maximum(texts, 1)
     rates = np.clip(rates, 0.05, 0.95)
-    # Probability of a pass, for texts that truly pass and for those that truly fail.
+    # Probability of a pass vote for texts that truly pass, and for texts that truly fail.
     of_good = np.full((len(counts), passes.shape[1]), 0.8)
     of_bad = 1 - of_good
     results: list[tuple[Floats, Floats, Floats]] = []
@@ -138,10 +136,7 @@ def sample_panel(
 def _likelihood(
     pass_rates: Floats, passes: Floats, fails: Floats, shared_error: float
 ) -> tuple[Floats, Floats]:
-    """Compute probabilities of patterns and of votes being the reviewers' own.
-
-    Both have shape (B, P).
-    """
+    """Compute probabilities of patterns and of independent votes, (B, P) each."""
     own = np.log(pass_rates) @ passes.T + np.log1p(-pass_rates) @ fails.T
     own = (1 - shared_error) * np.exp(np.maximum(own, LEAST_LOG))
     common = pass_rates.mean(axis=1, keepdims=True)
@@ -158,9 +153,7 @@ def _draw(rng: "np.random.Generator", passes: Floats, fails: Floats) -> Floats:
 def sample_votes(system: NDArray[np.intp], votes: Floats, shared_error: float) -> PanelDraws | None:
     """Sample like `sample_panel` from rows of votes, (N,) and (N, R).
 
-    None: the reviewers are no better than chance.
-
-    The draws that remain have shape (D, 1, …).
+    The draws kept have shape (D, 1, …). None: the reviewers are no better than chance.
     """
     keys = np.column_stack([system, np.where(np.isnan(votes), 2, votes)])
     unique, counts = np.unique(keys, axis=0, return_counts=True)
@@ -175,16 +168,13 @@ def sample_votes(system: NDArray[np.intp], votes: Floats, shared_error: float) -
 
 
 MOST_SYSTEMS = 50
-"""Most systems to estimate and compare; those with the most sessions count."""
+"""Maximum number of systems to estimate: those with the most sessions."""
 
 SHARED_ERROR = 0.3
-"""Correlation of reviewers' errors that the wider interval allows.
-
-Real sets show .18 to .42.
-"""
+"""Correlation of reviewers' errors for the wider interval; real data sets show .18 to .42."""
 
 MIN_REVIEWERS, MIN_TEXTS = 3, 30
-"""Minimum of a panel without people; with two reviewers nobody knows who is wrong."""
+"""Minimum reviewers and texts without people; if two reviewers disagree, either may be wrong."""
 
 Quantity = Literal["mean grade", "pass rate", "share of rivals beaten"]
 
@@ -193,18 +183,18 @@ Cluster = Literal["session", "question"]
 
 @dataclass(frozen=True, slots=True)
 class CorrectedMean:
-    """A mean by people and jury together, and by each alone.
+    """A mean from people and jury together, and from each alone.
 
     Parameters
     ----------
     corrected
-        The jury's mean, corrected by people's votes; no value where these are too few.
+        The jury's mean, corrected by people's votes; no value if these are too few.
     jury
         The jury's mean, uncorrected.
     people
         The mean of people's votes alone.
     slope
-        λ, the weight of the jury's differences; 0: no information.
+        λ, the weight of the jury's differences; 0: the jury adds no information.
     """
 
     corrected: Measure
@@ -230,9 +220,9 @@ class SystemEstimate:
     system
         Name of the candidate; None: all together.
     quantity
-        What is estimated.
+        The estimated quantity.
     mean
-        Over sessions.
+        Its mean over sessions.
     """
 
     system: str | None
@@ -249,9 +239,9 @@ class DifferenceEstimate:
     first, second
         The systems; the estimate is first minus second.
     quantity
-        What is compared.
+        The compared quantity.
     mean
-        Over sessions.
+        Mean difference over sessions.
     """
 
     first: str
@@ -271,9 +261,9 @@ class PanelRate:
     jury
         Share of passing grades, uncorrected.
     independent
-        By Dawid and Skene: reviewers err independently.
+        Estimate by Dawid and Skene's model, with independent errors.
     shared
-        The same with a shared error; its interval spans both.
+        The same with a shared error; its interval includes the other one.
     """
 
     system: str
@@ -284,7 +274,7 @@ class PanelRate:
 
 @dataclass(frozen=True, slots=True)
 class ReviewerAccuracy:
-    """A reviewer's rate of being right, if errors are independent.
+    """A reviewer's accuracy, assuming independent errors.
 
     Parameters
     ----------
@@ -301,20 +291,20 @@ class ReviewerAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class PanelEstimate:
-    """Pass rates from a panel alone, where nobody knows the answers.
+    """Pass rates estimated from a panel alone, without known answers.
 
     Parameters
     ----------
     shared_error
-        Correlation of the reviewers' errors that `shared` of the rates assumes.
+        Correlation of reviewers' errors assumed for the `shared` rates.
     rates
         Rates by system, in the order of the estimates; empty: see `why`.
     reviewers
-        In alphabetical order.
+        Accuracy of each reviewer, in alphabetical order.
     why
-        Why there is no estimate.
+        Why there is no estimate; empty if there is one.
     texts, questions
-        What it rests on.
+        Number of texts and questions that the estimate is based on.
     """
 
     shared_error: float
@@ -332,23 +322,23 @@ class Estimates(NotebookDisplay, FrameSource):
     Parameters
     ----------
     level
-        Of the intervals.
+        Level of the intervals.
     pass_mark
         Lowest passing grade; None: no pass rate.
     sessions, people_sessions
-        Sessions, and those with people's votes.
+        Number of sessions, and of those with people's votes.
     questions
-        Different questions; an unknown one counts as its own.
+        Number of distinct questions; each unknown one counts as different.
     cluster
-        Unit of clustering: ``session`` with fewer than five questions, or as many as sessions;
+        Unit of clustering: ``session`` with fewer than five questions or as many as sessions;
         otherwise ``question``.
     systems
-        For each quantity, the systems, best first. Of grades and pass rates a line of all systems
-        together precedes them.
+        For each quantity, the systems, best first; for grades and pass rates, after a line for all
+        systems together.
     differences
-        Of every two systems, the better first.
+        Difference of every two systems, the better first.
     panel
-        Pass rates by Dawid and Skene's model; None: people voted, or no pass mark.
+        Pass rates by Dawid and Skene's model; None: people voted, or there is no pass mark.
     """
 
     level: float
@@ -385,17 +375,17 @@ def estimate(
 ) -> Estimates:
     """Estimate systems by a jury, corrected by people's votes on some sessions.
 
-    Where both grade, the mean grade, and with a pass mark the share of grades that reach it; else
-    the mean share of rivals that a system beats. The correction is prediction-powered
-    (`estimate_powered_means`), and sessions of one question are a cluster, where there are
+    If all kinds of reviewers grade, the estimates are the mean grade and, with a pass mark, the
+    share of grades that reach it; otherwise, the mean share of rivals that a system beats. The
+    correction is prediction-powered (`estimate_powered_means`). It is valid if the sessions that
+    people judged are a random sample of all. Sessions of one question form a cluster if there are
     `MIN_CLUSTERS` questions. A system needs as many of its own, and a correction as many with
-    people's votes. It holds if the sessions that people judged are drawn at random from
-    all. Without people, pass rates have Dawid and Skene's estimate (`sample_panel`), too.
+    people's votes. Without people, pass rates are also estimated by `sample_panel`.
 
     Parameters
     ----------
     questions
-        Session to its question, if its ballots do not have it.
+        Question by session, if the ballots do not state it.
     settings
         As for `tally_sessions`; None: the defaults. The rule is ignored.
     pass_mark
@@ -406,7 +396,7 @@ def estimate(
     NothingToCount
         If no system has ballots of models in five sessions.
     InvalidParameter
-        If there is no such grade, or no grades to compare with it.
+        If the pass mark is not a grade, or there are no grades to compare with it.
     UnclearScale
         As `tally_sessions`.
     """
@@ -460,12 +450,12 @@ def estimate(
 def _cluster(
     sessions: Sequence[str], questions: Mapping[str, str]
 ) -> tuple[int, Cluster, NDArray[np.intp]]:
-    """Number each session's cluster: its question's, unless there are too few.
+    """Number each session's cluster: its question, unless there are too few.
 
     Returns
     -------
     tuple
-        The number of questions, what a cluster is, and its number by session.
+        The number of questions, the kind of cluster, and each session's cluster number.
     """
     numbers = number_questions([questions.get(name, "") for name in sessions])
     n_questions = int(numbers.max(initial=-1)) + 1
@@ -475,7 +465,7 @@ def _cluster(
 
 
 def number_questions(questions: Sequence[str]) -> NDArray[np.intp]:
-    """Number the questions of rows; each empty one gets its own number."""
+    """Number the rows' questions; each empty one gets its own number."""
     numbers: dict[str | int, int] = {}
     return np.array(
         [
@@ -494,7 +484,7 @@ def infer_share(
     Returns
     -------
     tuple
-        The interval, None without rows, and what a cluster is.
+        The interval, or None without rows, and the kind of cluster.
     """
     if not passes:
         return None, "session"
@@ -515,11 +505,11 @@ def _estimate_panel(
     lines: Sequence[SystemEstimate],
     level: float,
 ) -> PanelEstimate:
-    """Estimate pass rates without people, or say why not.
+    """Estimate pass rates without people, or explain why it cannot be done.
 
-    Texts of one question are a cluster: the draws of a rate are spread, in logits about their
-    median, by `_clustered_spread`; those of a reviewer's accuracy by the root of the design effect
-    of its likeness to the panel.
+    Texts of one question form a cluster. In logits about their median, the draws of a rate are
+    therefore widened by `_clustered_spread`, and those of a reviewer's accuracy by the root of the
+    design effect of its agreement with the panel.
     """
     jury = {e.system: e.mean.jury for e in lines if e.system and e.quantity == "pass rate"}
     systems, names = list(jury), sorted({v.reviewer for one in everyone for v in one.votes})
@@ -584,10 +574,10 @@ def _estimate_panel(
 def _clustered_spread(
     fit: PanelDraws, system: int, share: Floats, question: NDArray[np.intp]
 ) -> float:
-    """Return by how much questions as clusters widen a rate's posterior.
+    """Return the factor by which clustering widens a rate's posterior.
 
-    Not all of its variance comes from which texts were asked; the rest, ignorance of the reviewers'
-    accuracy, does not grow with clusters. The former is at most that of the share of passes over
+    Only the variance from the sampling of texts grows with clusters; the rest is uncertainty about
+    the reviewers' accuracy. The former is at most the variance of the share of passes divided by
     J², J = sensitivity + specificity − 1 of the average reviewer (Rogan and Gladen, 1978).
     """
     variance = float(fit.rates[:, 0, system].var())
@@ -600,9 +590,9 @@ def _clustered_spread(
 def _panel_measures(
     fits: Sequence[tuple[Floats, float]], counts: tuple[int, int], level: float
 ) -> tuple[Measure, Measure]:
-    """Draw the rate under independent and under shared errors.
+    """Measure the rate under independent and under shared errors.
 
-    The interval of the latter spans both. Few questions have none.
+    The interval of the second includes that of the first. With too few questions there is none.
     """
     texts, n_questions = counts
     if n_questions < MIN_CLUSTERS:
@@ -625,7 +615,7 @@ def _posterior_measure(draws: Floats, n: int, of: str, spread: float, level: flo
 
 
 def are_graded(everyone: Sequence[Electorate]) -> bool:
-    """True if every voting kind of reviewer gave grades."""
+    """True if every kind of reviewer that voted gave grades."""
     voted: set[str] = set()
     graded: set[str] = set()
     for electorate in everyone:
@@ -636,7 +626,7 @@ def are_graded(everyone: Sequence[Electorate]) -> bool:
 
 
 def _most_frequent(counts: Mapping[str, int]) -> list[str]:
-    """Systems with sessions enough, those of the most sessions first."""
+    """List systems with enough sessions, those with the most first."""
     enough = [name for name, count in counts.items() if count >= MIN_CLUSTERS]
     return sorted(enough, key=lambda name: (-counts[name], name))[:MOST_SYSTEMS]
 
@@ -648,7 +638,7 @@ def _count_sessions(everyone: Sequence[Electorate]) -> Counter[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Candidates' mean values per session by jury and people, as long columns."""
+    """Candidates' mean values per session by jury and people, in long form."""
 
     quantity: Quantity
     session: NDArray[np.intp]
@@ -710,7 +700,7 @@ class _Table:
         return lines, differences
 
     def _matrices(self, systems: Sequence[str]) -> tuple[Floats, Floats]:
-        """Arrange values by session and system; NaN: none."""
+        """Arrange values by session and system; NaN: no value."""
         number = {name: at for at, name in enumerate(systems)}
         column = np.array([number.get(name, -1) for name in self.candidate])
         wanted = column >= 0
@@ -722,7 +712,7 @@ class _Table:
 
 
 def _values(electorate: Electorate, quantity: Quantity, pass_mark: float | None) -> Floats:
-    """The value of each vote for each candidate, shape (R, C)."""
+    """Compute each vote's value for each candidate, shape (R, C)."""
     if quantity == "share of rivals beaten":
         places = np.array([vote.places for vote in electorate.votes], dtype=np.float64)
         places = places.reshape(len(electorate.votes), len(electorate.candidates))
@@ -739,10 +729,7 @@ def _values(electorate: Electorate, quantity: Quantity, pass_mark: float | None)
 
 
 def weighted_means(values: Floats, weights: Floats) -> Floats:
-    """Average over votes, (R, C) → (C,), without NaN.
-
-    NaN: nobody has a value.
-    """
+    """Average over votes, (R, C) → (C,), ignoring NaN; NaN without values."""
     counted = np.where(np.isnan(values), 0.0, weights)
     total = counted.sum(axis=0)
     sums = (counted * np.nan_to_num(values)).sum(axis=0)
@@ -767,7 +754,7 @@ def conclude_means(
     of: str = "sessions",
     cluster: Cluster = "session",
 ) -> list[CorrectedMean]:
-    """Estimate each column and state its basis."""
+    """Estimate the mean of each column."""
     estimates = estimate_powered_means(people, jury, clusters, kind=kind, level=level)
     unit: MeasureUnit = "grade" if kind == "grades" else "share"
     if is_paired:

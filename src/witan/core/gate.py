@@ -1,6 +1,6 @@
-"""The safety gate: a failed answer cannot win.
+"""The safety gate: an answer that fails its check cannot win.
 
-The check of an answer is a port; `witan.core.safety.check` is the default.
+The check is a port; the default implementation is `witan.core.safety.check`.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from witan.errors import InvalidParameter
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Place of a flag: ``text[start:end]``, never a copy of the text."""
+    """Location of a flag: ``text[start:end]``, without a copy of the text."""
 
     flag: str
     reason: str
@@ -22,14 +22,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class SafetyVerdict:
-    """Flags of a check on one answer; without flags the answer passed."""
+    """Flags raised by a check of one answer; without flags, it passed."""
 
     flags: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
 
     @property
     def is_safe(self) -> bool:
-        """True without flags."""
+        """True if there are no flags."""
         return not self.flags
 
 
@@ -37,7 +37,7 @@ class SafetyCheck(Protocol):
     """A check of one answer's text."""
 
     def __call__(self, text: str, /) -> SafetyVerdict:
-        """Judge one answer."""
+        """Check one answer."""
         ...
 
 
@@ -48,9 +48,9 @@ class Gate:
     Parameters
     ----------
     failed
-        Candidate to flags, in the order of the answers.
+        Flags by candidate, in the order of the answers.
     cap
-        Highest grade of a failed candidate, from 0 to 10.
+        Maximum grade of a failed candidate, from 0 to 10.
     """
 
     failed: Mapping[str, tuple[str, ...]]
@@ -62,6 +62,6 @@ class Gate:
 
     @classmethod
     def of(cls, answers: Mapping[str, str], check: SafetyCheck, cap: float = 0.0) -> "Gate":
-        """Check every answer, candidate to text."""
+        """Check every answer; `answers` maps candidates to texts."""
         verdicts = ((candidate, check(text)) for candidate, text in answers.items())
         return cls({candidate: v.flags for candidate, v in verdicts if not v.is_safe}, cap)

@@ -1,10 +1,10 @@
-"""Stated probabilities against the votes of held-out reviewers or of people.
+"""Calibration of probabilities against held-out reviewers or people.
 
-From each session some reviewers are drawn and counted alone. Their p_best and p_beats are then
-compared with what the other reviewers say of the same candidates. As these are also few and noisy,
-the posterior of the drawn reviewers also gives the probability of what *they* will find, assuming
-equal precision (`beliefs`). That is the expected share; an honest probability is found as often as
-expected. For a known truth the expected share is the stated one.
+Some reviewers of each session are drawn and counted alone. Their p_best and p_beats are compared
+with the judgments of the other reviewers on the same candidates. Since these are also few and
+noisy, the posterior of the drawn reviewers also gives the probability of the others' result,
+assuming equal precision (`beliefs`). This is the expected share; calibrated probabilities come true
+as often as expected. For a known truth, the expected share is the stated probability.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,27 +48,27 @@ SIZES = (3, 5, 9)
 """Default panel sizes, as far as the ballots allow."""
 
 MIN_OTHERS = 2
-"""Fewest reviewers held out."""
+"""Minimum number of reviewers held out."""
 
 MIN_SESSIONS = 5
-"""Fewest sessions for a share."""
+"""Minimum number of sessions for a share."""
 
 MOST_CASES = 100_000
-"""Most draws over all sessions for one panel size."""
+"""Maximum number of draws over all sessions for one panel size."""
 
 CASES_AT_ONCE = 2048
 
 CELLS_AT_ONCE = 1 << 22
-"""Cells of (C, C, cases) at once."""
+"""Maximum number of cells of (C, C, cases) computed at once."""
 
 TENTHS = 5
 """Number of tenths from .5 to 1."""
 
 EQUAL = 1e-9
-"""Effects this close are equal."""
+"""Effects that differ by at most this are equal."""
 
 LEAST = 0.5 / N_POINTS
-"""Least probability in a log score: half a point of the lattice."""
+"""Minimum probability in a log score: half a point of the lattice."""
 
 Rows = NDArray[np.intp]
 
@@ -77,22 +77,22 @@ Rows = NDArray[np.intp]
 class Tenth:
     """Claims of similar probability, `low` ≤ stated < `high`.
 
-    The last band contains 1.
+    The last band includes 1.
 
     Parameters
     ----------
     low, high
-        Its bounds, from .5 to 1.
+        Bounds of the band, from .5 to 1.
     probability
         Mean stated probability.
     expectation
-        Mean share that the others would find if it were right.
+        Expected share of claims confirmed by the others if the probabilities are right.
     share
-        Share that the others found, a tie counting half; n counts sessions.
+        Share of claims confirmed by the others; a tie counts half, and n counts sessions.
     n_claims
-        Draws, or pairs of these.
+        Number of claims: draws for p_best, pairs in draws for p_beats.
     deviates
-        Whether share and expectation differ beyond chance, all tenths considered.
+        Whether share and expectation differ beyond chance, corrected for the number of tenths.
     """
 
     low: float
@@ -106,20 +106,20 @@ class Tenth:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationCurve:
-    """One kind of probability, stated and found.
+    """Stated probabilities of one kind compared with the results.
 
     Parameters
     ----------
     tenths
-        From .5 up; none without a claim.
+        Bands from .5 up that contain claims.
     gap
-        Found minus expected.
+        Observed minus expected share.
     log_score, log_floor
-        Mean −ln of the expected probability of what was found; and with equal probabilities for
-        all.
+        Mean −ln of the expected probability of the observed result; the same if all probabilities
+        were equal.
     brier, brier_floor
-        Mean squared distance of the expected probability from what was found; and with equal
-        probabilities for all.
+        Mean squared difference of expected probability and observed result; the same if all
+        probabilities were equal.
     """
 
     tenths: tuple[Tenth, ...]
@@ -137,15 +137,15 @@ class PanelCheck:
     Parameters
     ----------
     reviewers
-        Reviewers drawn.
+        Number of reviewers drawn.
     others
-        Mean number of reviewers compared with.
+        Mean number of reviewers in the comparison.
     sessions, draws
-        Sessions, and draws over all of them.
+        Number of sessions, and of draws over all sessions.
     p_best
-        Of the likeliest best candidate.
+        Calibration of p_best of the likeliest best candidate.
     p_beats
-        Of every pair, on its likelier side.
+        Calibration of p_beats of every pair, on its likelier side.
     """
 
     reviewers: int
@@ -158,28 +158,28 @@ class PanelCheck:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationCheck(NotebookDisplay):
-    """Stated probabilities beside what others said.
+    """Stated probabilities compared with others' judgments.
 
     Parameters
     ----------
     against
-        Who the others are.
+        Whose judgments they are compared with.
     prior
         ``public``, ``history`` (learned from these sessions), or ``none``.
     level
-        Of the intervals.
+        Level of the intervals.
     seed
-        Of the draws.
+        Seed of the draws.
     sessions
-        Sessions, those with too few reviewers included.
+        Number of sessions, including those with too few reviewers.
     panels
-        By number of reviewers.
+        One check per number of reviewers drawn.
     matched
-        Reviewer to its share of pairs decided as by people, a tie counting half; empty against
-        reviewers.
+        By reviewer, the share of pairs decided the same way as by people, where a tie counts half;
+        empty against reviewers.
     weights
-        Reviewer to weight, for other sessions; empty against reviewers, or if nobody judged fifty
-        pairs that people decided.
+        Weight by reviewer, for use on other sessions; empty against reviewers, or if no reviewer
+        judged fifty pairs that people decided.
     """
 
     against: Against
@@ -206,10 +206,10 @@ def check_calibration(
     seed: int = 0,
     check_wanted: GoOn = forever,
 ) -> CalibrationCheck:
-    """Compare stated probabilities with reviewers held out, or with people.
+    """Compare stated probabilities with held-out reviewers, or with people.
 
-    Models are drawn if there are any, otherwise people. Sessions weigh by their draws; intervals
-    are clustered by session.
+    Models are drawn if there are any, otherwise people. Sessions are weighted by their number of
+    draws; intervals are clustered by session.
 
     Parameters
     ----------
@@ -217,21 +217,22 @@ def check_calibration(
         As for `tally_sessions`; None: the defaults. The rule is ignored: probabilities come from
         the fit.
     against
-        ``people``: compare with their ballots on the same sessions, assuming the reviewers'
-        precision. ``truth``: treat these as exact, like known answers.
+        ``reviewers``: compare with held-out reviewers. ``people``: compare with people's ballots on
+        the same sessions, assuming the reviewers' precision. ``truth``: as ``people``, but treat
+        their ballots as exact, such as known answers.
     reviewers
-        Panel sizes to draw; none: 3, 5 and 9, as far as the ballots allow.
+        Panel sizes to draw; empty: 3, 5 and 9, as far as the ballots allow.
     draws
-        Draws of each size from each session, at least 1; at most every subset once.
+        Draws of each size from each session, at least 1; each subset is drawn at most once.
     check_wanted
-        Called before every piece of the work; what it raises ends it.
+        Called before each step; it ends the check by raising an error.
 
     Raises
     ------
     NothingToCount
         If no session has enough reviewers, or none has people's ballots.
     InvalidParameter
-        If a number is no number of reviewers or draws.
+        If a panel size is below 2, or `draws` below 1.
     UnclearScale
         As `tally_sessions`.
     """
@@ -259,7 +260,7 @@ def check_calibration(
     if not panels:
         problem = "so few reviewers state no probability, or the others judged other candidates"
         raise NothingToCount(f"{problem}; draw more reviewers")
-    prior = "public" if chosen.prior == "learn" else chosen.prior  # nothing was learned
+    prior = "public" if chosen.prior == "learn" else chosen.prior  # no prior was learned
     source = prior if isinstance(prior, str) else "none" if prior is None else prior.source
     sided = {} if against == "reviewers" else _side_with_people(electorates)
     return CalibrationCheck(
@@ -280,24 +281,24 @@ def check_calibration(
 def learn_weights_from_people(
     ballots: Iterable[Ballot], settings: Settings | None = None
 ) -> Mapping[str, float]:
-    """Weigh reviewers by how often they side with people.
+    """Weight reviewers by how often they agree with people.
 
-    A pair of candidates counts where a majority of the human ballots decided it; known answers are
-    ballots of kind ``human``. The formula is that of
-    `witan.core.stats.learning.learn_reliability_from_people`: log-odds, shrunk toward the panel.
+    A pair of candidates counts if a majority of the human ballots decided it; known answers are
+    ballots of kind ``human``. As in `witan.core.stats.learning.learn_reliability_from_people`,
+    weights are log-odds shrunk toward the panel.
 
     Parameters
     ----------
     ballots
-        Ballots of models and people, from other sessions than the weights are for.
+        Ballots of models and people. Do not use the weights on these sessions.
     settings
-        As for `tally_sessions`: how ballots are read. None: the defaults.
+        How ballots are read, as for `tally_sessions`. None: the defaults.
 
     Returns
     -------
     mapping
-        Reviewer → weight, mean 1, for the setting ``weights``; empty if no reviewer judged fifty
-        pairs that people decided.
+        Weight by reviewer, with mean 1, for the setting ``weights``; empty if no reviewer judged
+        fifty pairs that people decided.
 
     Raises
     ------
@@ -311,7 +312,7 @@ def learn_weights_from_people(
 
 
 def _side_with_people(electorates: Sequence[Electorate]) -> dict[str, NDArray[np.float64]]:
-    """Per reviewer, matches with people and decided pairs: rows (sessions, 2)."""
+    """Count agreements with people and decided pairs by reviewer, (sessions, 2)."""
     sums: dict[str, dict[int, list[float]]] = {}
     for number, sides in sides_with_people(electorates):
         for reviewer, side in sides.items():
@@ -328,10 +329,7 @@ def _weights(sided: Mapping[str, NDArray[np.float64]]) -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    """Ballots of N drawn panels and of the others.
-
-    Comparisons are rows of values.
-    """
+    """Ballots of N drawn panels and of the others; comparisons are `_Opinions`."""
 
     numbers: Rows
     panel: "Profile | _Opinions"
@@ -339,8 +337,8 @@ class _Draw:
     n_others: Floats
 
     def take(self, cases: Rows) -> "_Draw":
-        """Take some of the draws of whole ballots."""
-        assert isinstance(self.panel, Profile)  # noqa: S101 - comparisons are fitted at once
+        """Select some of the draws of whole ballots."""
+        assert isinstance(self.panel, Profile)  # noqa: S101 - comparisons are fitted together
         assert not isinstance(self.others, _Opinions)  # noqa: S101
         panel, others = self.panel.take(cases), self.others.take(cases)
         return _Draw(self.numbers[cases], panel, others, self.n_others[cases])
@@ -350,7 +348,7 @@ class _Draw:
 class _Opinions:
     """Comparisons of pairs as rows.
 
-    Values have the shape (R, K, C, S) with K per reviewer, votes (R, C, S).
+    Values have the shape (R, K, C, S), with K rows per reviewer; votes (R, C, S).
     """
 
     values: Floats
@@ -368,9 +366,9 @@ class _Group:
     Parameters
     ----------
     numbers
-        Of the sessions.
+        Numbers of the sessions.
     ballots
-        Of the reviewers to draw from.
+        Ballots of the reviewers to draw from.
     people
         Fit of people's ballots, and their number per session; None: against reviewers.
     """
@@ -389,7 +387,7 @@ class _Group:
         people: Mapping[int, Electorate],
         against: Against,
     ) -> "_Group":
-        """Sessions, and what people say of them, if that is compared."""
+        """Group sessions, with a fit of people's ballots if these are compared."""
         people_of_group = [people[number] for number in numbers.tolist()] if people else []
         counts = np.array([len(one.reviewers) for one in people_of_group], dtype=np.float64)
         values = ballots.places if isinstance(ballots, Profile) else ballots.votes
@@ -405,11 +403,11 @@ class _Group:
         return len(self.numbers)
 
     def can_spare(self, size: int) -> bool:
-        """True if the sessions can spare this many."""
+        """True if this many reviewers can be drawn."""
         return self.n_reviewers >= size + (MIN_OTHERS if self.people is None else 0)
 
     def draw(self, size: int, draws: int, rng: "np.random.Generator") -> Iterator[_Draw]:
-        """Draw panels, some sessions at a time."""
+        """Draw panels in blocks of sessions."""
         whole = None
         if comb(self.n_reviewers, size) <= draws:
             whole = np.array([*combinations(range(self.n_reviewers), size)], dtype=np.intp)
@@ -442,7 +440,7 @@ class _Group:
 
 
 def _take_ballots(ballots: Profile | _Opinions, rows: Rows, columns: Rows) -> Profile | _Opinions:
-    """Take the ballots of the rows (n, N) in sessions (N,)."""
+    """Select the ballots of rows (n, N) in sessions (N,)."""
     if isinstance(ballots, _Opinions):
         values = np.moveaxis(ballots.values[rows, :, :, columns], 1, -1)
         return _Opinions(values, np.moveaxis(ballots.votes[rows, :, columns], 1, -1))
@@ -463,7 +461,7 @@ def _take_ballots(ballots: Profile | _Opinions, rows: Rows, columns: Rows) -> Pr
 
 
 def _groups(everyone: Sequence[Electorate], against: Against) -> Iterator[_Group]:
-    """Group the sessions with enough reviewers for a draw by shape."""
+    """Group sessions with enough reviewers for a draw by shape."""
     kinds = {kind for electorate in everyone for kind in electorate.kinds}
     kind = "model" if "model" in kinds else "human"
     of_kind = {number: _keep_kind(electorate, kind) for number, electorate in enumerate(everyone)}
@@ -517,9 +515,9 @@ def _joined_fits(electorates: Sequence[Electorate]) -> AdditiveFit:
 
 
 def _opinions(electorate: Electorate) -> _Opinions:
-    """List one session's comparisons as rows, equally many per reviewer.
+    """Arrange one session's comparisons as rows, equally many per reviewer.
 
-    The most scattered reviewer needs that many.
+    Reviewers with fewer connected groups of candidates are padded with NaN.
     """
     rows, votes = [], []
     for reviewer in electorate.reviewers:
@@ -538,7 +536,7 @@ def _sizes(
     against: Against,
     panel_sizes: Sequence[int],
 ) -> Sequence[int]:
-    """Numbers of reviewers to draw."""
+    """Choose the numbers of reviewers to draw."""
     if not everyone:
         raise NothingToCount("there is no ballot to count")
     if against != "reviewers" and not groups:
@@ -562,12 +560,9 @@ def _sizes(
 
 
 def _compare(draw: _Draw, settings: Settings, sums: "_Sums") -> None:
-    """Add statements of panels and of the others.
-
-    They are compared on grades if these decide, else on ranks.
-    """
+    """Compare panels with the others on grades if possible, else on ranks."""
     if isinstance(draw.panel, _Opinions):
-        assert not isinstance(draw.others, Profile)  # noqa: S101 - cut from the same as the panel
+        assert not isinstance(draw.others, Profile)  # noqa: S101 - same type as the panel
         others = draw.others.fit() if isinstance(draw.others, _Opinions) else draw.others
         votes = draw.panel.votes.sum(axis=0)
         evidence = _Evidence(draw.panel.fit(), votes, "ranks", paired=True)
@@ -591,7 +586,7 @@ def _compare(draw: _Draw, settings: Settings, sums: "_Sums") -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """A fit of drawn panels and the ingredients of its probabilities."""
+    """A fit of drawn panels and the data for its probabilities."""
 
     fit: AdditiveFit
     votes: NDArray[np.integer[Any]]
@@ -626,9 +621,9 @@ def _add(
 
 
 def _sides_of(others: AdditiveFit, first: Rows, second: Rows) -> Floats:
-    """Return 1 where the others place the first higher, 0 lower.
+    """Return 1 if the others place the first higher, 0 if lower.
 
-    A half stands for equal, NaN for not compared.
+    0.5 means equal, NaN not compared.
     """
     above = others.effects[first] - others.effects[second]
     side = np.where(np.abs(above) <= EQUAL, 0.5, above > 0)
@@ -654,7 +649,7 @@ def _add_pairs(
 def _add_best(
     numbers: Rows, stated_p: Floats, expected: Floats, others: AdditiveFit, sums: "_ClaimSums"
 ) -> None:
-    """Add each draw's likeliest best candidate; several share the claim."""
+    """Add each draw's claim about the likeliest best candidate, averaged over ties."""
     running = ~np.isnan(stated_p)
     component = np.where(running, others.components[others.pattern].T, -2)
     highest = component.max(axis=0)
@@ -681,7 +676,8 @@ def _add_best(
 class _ClaimSums:
     """Sums of claims by session.
 
-    Cases, stated, expected and found are by tenth; scores join them.
+    `tenths` has the sums of cases, stated, expected and observed shares by tenth; `scores` the
+    number of cases and the sums of four scores.
     """
 
     def __init__(self, n_sessions: int) -> None:
@@ -691,7 +687,8 @@ class _ClaimSums:
     def add(self, numbers: Rows, claims: Sequence[Floats], scores: Sequence[Floats]) -> None:
         """Add claims and their four scores.
 
-        Stated, expected, found and each score have shape (N,).
+        `claims` are stated, expected and observed shares; each of these and each score has shape
+        (N,).
         """
         np.add.at(self.scores, numbers, np.stack([np.ones(len(numbers)), *scores], axis=-1))
         sure = claims[0] >= 0.5
@@ -701,7 +698,7 @@ class _ClaimSums:
         np.add.at(self.tenths, (numbers[sure], tenth), rows)
 
     def curve(self, level: float) -> CalibrationCurve:
-        """Measure them."""
+        """Compute the calibration curve."""
         n_cases = max(self.scores[:, 0].sum(), 1.0)
         scores = self.scores[:, 1:].sum(axis=0) / n_cases
         filled = [at for at in range(TENTHS) if self.tenths[:, at, 0].any()]
@@ -731,14 +728,14 @@ def _of_sessions(sums: Floats) -> Count:
 
 
 def _gap(sums: Floats, level: float) -> Measure:
-    """Found minus expected, clustered by session."""
+    """Measure observed minus expected share, clustered by session."""
     some = sums[sums[:, 0] > 0]
     rows = np.stack([some[:, 3] - some[:, 2], some[:, 0]], axis=-1)
     return estimate_measure(rows, ratio, _of_sessions(sums), "share", level=level)
 
 
 class _Sums:
-    """Sums over the draws of one number of reviewers."""
+    """Sums over all draws of one panel size."""
 
     def __init__(self, n_sessions: int) -> None:
         self.best, self.beats = _ClaimSums(n_sessions), _ClaimSums(n_sessions)
@@ -746,7 +743,7 @@ class _Sums:
         self.draws, self.others = 0, 0.0
 
     def panel(self, reviewers: int, level: float) -> PanelCheck:
-        """Conclude."""
+        """Build the check of this panel size."""
         return PanelCheck(
             reviewers=reviewers,
             others=self.others / max(self.draws, 1),

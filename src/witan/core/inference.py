@@ -1,15 +1,15 @@
 """Uncertainty of counted sessions, in blocks over candidates and sessions.
 
-The posterior of a session's effects gives probabilities of wins and first places. Its model, with K
-the covariance of the fitted effects over σ² and λ the variance of quality over that of noise, is
+The posterior of a session's effects gives probabilities of wins and first places. Let σ²·K be the
+covariance of the fitted effects, and λ the variance of quality divided by that of noise:
 
     fitted effects ~ N(effects, σ²·K),    effects ~ N(0, λ·σ²),    σ² as the moderated variance.
 
 Given λ, the effects have a multivariate t distribution in closed form. λ is averaged over ten
-points of a log-normal prior by how likely each makes the ballots; a history fixes it instead. The
-noise of ranks depends on λ: places vary by V whatever they say, so that V/(1 + λ) is noise. The
-error that all reviewers share is left out: "probability" means of another draw of reviewers like
-these, which would share it too.
+points of a log-normal prior, weighted by likelihood, unless a history determines it. The noise of
+ranks depends on λ: the variance V of places is the same whatever their meaning, and V/(1 + λ) of it
+is noise. The error that all reviewers share is left out, because probabilities are about another
+draw of reviewers like these, who would share it too.
 """
 
 import math
@@ -44,38 +44,38 @@ from witan.core.stats.priors import CHANCE_DF, prior_of, rho_of
 from witan.core.stats.uncertainty import PairEvidence, Uncertainty, design_effect
 
 N_POINTS = 2048
-"""Points of the lattice that p_best among more than two is integrated on.
+"""Number of lattice points for p_best among more than two candidates.
 
-Its error is about 0.003, and below 0.025 in simulated councils of three to nine reviewers.
+The error is about 0.003, and below 0.025 in simulated councils of three to nine reviewers.
 """
 
 LEAST_RATIO = 1e-20
-"""Smallest ratio of quality to noise, so that effects stay near 0 but not at it."""
+"""Minimum ratio of quality to noise, so that effects stay near 0 but not exactly at it."""
 
 LEVEL = 1e-9
-"""Numbers this close, relative to the largest, differ by rounding alone."""
+"""Relative to the largest number, differences up to this are rounding errors."""
 
 ALIKE = 1e-7
 """Effects this close, in standard deviations of the posterior, are equally likely to be best."""
 
 NODES = 4096
-"""Steps of the tables that Student's t is read from; their error is below 1e-7."""
+"""Number of steps in tables of Student's t; their error is below 1e-7."""
 
 POINTS_AT_ONCE = 1 << 15
 
 REMEMBERED_CANDIDATES = 16
-"""Most candidates whose directions and exchangeable pairs are cached: 10 MB."""
+"""Maximum number of candidates to cache directions and exchangeable pairs for: 10 MB."""
 
 DRAWN = np.float32
-"""Type of draws: they are only compared, and single precision is twice as fast."""
+"""Type of draws: single precision suffices to compare them, and is twice as fast."""
 
 
 def ratios(prior: Prior | None) -> Floats | None:
-    """Choose the λ to average over.
+    """Choose the values of λ to average over.
 
-    A history determines one ratio; with the public noise of grades they depend on each session's
-    candidates (None); otherwise they are those of the log-normal prior for five. Rankings without a
-    history have their own in any case (`rank_ratios`).
+    A history determines a single ratio. With the public noise of grades, the ratios depend on each
+    session's candidates (None). Otherwise they are those of the log-normal prior for five
+    candidates. Rankings without a history always have their own (`rank_ratios`).
     """
     if prior is None or (prior.quality_variance is None and prior.unit == "ranks"):
         return quality_ratios()
@@ -111,12 +111,13 @@ def beliefs(
     Parameters
     ----------
     eligible : bool array, shape (C, S)
-        Who may be best, if it has the votes.
+        Candidates that may be best if they have enough votes.
     among : float array, shape (L,), optional
-        What `ratios` gives; None: `quality_ratios` of each session's candidates.
+        The result of `ratios`; None: `quality_ratios` of each session's candidates.
     others
-        Fit of other reviewers with the same noise: probabilities of what *it* says, which are
-        nearer to chance than those of the effects themselves. It has compared the eligible.
+        Fit of other reviewers with the same noise. The probabilities are then about *its* effects
+        and closer to chance than those about the true ones. It must compare all eligible
+        candidates.
     """
     fit, shape = uncertainty.fit, uncertainty.fit.effects.shape
     p_beats, p_best = np.full((shape[0], *shape), np.nan), np.full(shape, np.nan)
@@ -140,24 +141,24 @@ def beliefs(
 
 @dataclass(frozen=True, slots=True)
 class _Directions:
-    """The posterior as far as it depends on the pattern of cells alone.
+    """The part of the posterior that depends only on the cell pattern.
 
     Parameters
     ----------
     is_even
-        All candidates can be compared, and are known equally well.
+        Whether all candidates can be compared and have equal variances.
     members : bool array, shape (K, C)
-        The candidates that can be compared, group by group.
+        The groups of candidates that can be compared.
     axes : float array, shape (C, r)
         The directions that the ballots compare.
     precision : float array, shape (L, r)
-        By ratio, one over the variance of a fitted effect over σ².
+        By ratio, σ² divided by the variance of a fitted effect.
     log_weight : float array, shape (L, 1)
-        How likely each ratio makes the ballots, as far as these variances say.
+        Part of each ratio's log-likelihood that depends on these variances alone.
     shrink, spread : float array, shape (r, L)
-        By ratio what is left of a fitted effect, and the variance over σ² of the true one.
+        By ratio, the shrinkage factor of a fitted effect, and the true one's variance over σ².
     narrowest : float array, shape (L, 1)
-        The least standard deviation over σ that a difference of effects can have.
+        Minimum standard deviation of a difference of effects, divided by σ.
     first, second : int array, shape (P,)
         The pairs of candidates that can be compared.
     across : float array, shape (P, r)
@@ -181,7 +182,7 @@ class _Directions:
 
     @classmethod
     def of(cls, covariance: Floats, components: NDArray[Any], grid: Floats) -> "_Directions":
-        """Find the directions of a covariance over σ², (C, C), for L ratios."""
+        """Compute directions of a covariance over σ², (C, C), for L ratios."""
         noise, axes = np.linalg.eigh(covariance)
         compared = noise > 1e-10 * max(float(noise[-1]), 1e-300)
         noise, axes = noise[compared], axes[:, compared]
@@ -216,12 +217,12 @@ class _Directions:
 class _Posterior:
     """The posterior of sessions with one cell pattern and one df.
 
-    Parameters of the mixture over L ratios: `weight` (L, S), `tau2` (L, S), and in the directions
-    that the ballots compare `shrink` (r, L), `spread` (r, L); `beyond` (C, C) is the covariance of
-    the other reviewers' fit, None for the effects themselves.
+    The mixture over L ratios has the parameters `weight` (L, S), `tau2` (L, S) and, in the
+    directions that the ballots compare, `shrink` (r, L) and `spread` (r, L). `beyond` (C, C) is the
+    covariance of the other reviewers' fit; None for the effects themselves.
     """
 
-    def __init__(  # noqa: PLR0917 - what one call of `beliefs` takes apart
+    def __init__(  # noqa: PLR0917 - called only by `beliefs`
         self,
         uncertainty: Uncertainty,
         number: int,
@@ -272,7 +273,7 @@ class _Posterior:
             some = slice(start, start + step)
             weights = self.shrink[:, some, np.newaxis] * self.directions.across.T[:, np.newaxis]
             means = np.zeros((weights.shape[1], *above.shape))
-            # Added in order, as in `_product`, so a result does not depend on the batch.
+            # Added in order, as in `_product`, so that results do not depend on the batch.
             for weight, row in zip(weights, self.along, strict=True):
                 means += weight[..., np.newaxis] * row
             scales = spreads[some, :, np.newaxis] * self.tau2[some, np.newaxis]
@@ -287,9 +288,10 @@ class _Posterior:
         return result
 
     def p_best(self, eligible: NDArray[np.bool_], above: Floats) -> Floats:
-        """P(highest effect) among the eligible, shape (C, S); of two, P(i above j).
+        """P(highest effect) among the eligible, shape (C, S).
 
-        The effects of more are drawn on a fixed lattice, so the same ballots give the same numbers.
+        For two candidates, it is P(i above j). With more, effects are drawn on a fixed lattice, so
+        that equal ballots give equal numbers.
         """
         pairs = (eligible.sum(axis=0) == 2).nonzero()[0]
         is_drawn = len(pairs) < eligible.shape[1]
@@ -307,9 +309,9 @@ class _Posterior:
         return np.where(eligible & known, self._equalise(shares, eligible), np.nan)
 
     def _even_noise(self) -> float | None:
-        """Find what `beyond` adds to every direction, if all are known equally well.
+        """Return the variance `beyond` adds to every direction if it is equal.
 
-        Then drawing is one multiplication. None: they are not.
+        Drawing is then one multiplication. None: directions or variances differ.
         """
         if not self.directions.is_even:
             return None
@@ -321,11 +323,10 @@ class _Posterior:
         return added if is_even else None
 
     def _blocks(self, n_points: int) -> Iterator[tuple[slice, Callable[[Floats], Floats]]]:
-        """Yield some sessions at a time with a function spreading values.
+        """Yield blocks of sessions, with a function to repeat values over points.
 
-        The function spreads values by λ, (L, S), over the points, (S, N).
-
-        Each λ has its share of the points, in the order of the lattice's last coordinate.
+        The function repeats values by λ, (L, S), over the points, (S, N). Each λ gets its share of
+        the points, in the order of the lattice's last coordinate.
         """
         bounds = np.rint(np.add.accumulate(self.weight) * n_points).astype(np.intp)
         bounds[-1] = n_points
@@ -336,7 +337,7 @@ class _Posterior:
             some = slice(start, start + step)
             counts = n_each[some].ravel()
 
-            # Quoted: the types would be rebuilt every time.
+            # Annotations are quoted so that they are not evaluated every time.
             def spread_out(values: "Floats", counts: "NDArray[np.intp]" = counts) -> "Floats":
                 return values.T.ravel().repeat(counts).reshape(-1, n_points)
 
@@ -362,7 +363,7 @@ class _Posterior:
         means = np.stack([_product(self.axes * shrink, self.along) for shrink in self.shrink.T])
         # Draws are in units of the factor common to all candidates.
         means = (means / np.sqrt(self.tau2)[:, np.newaxis]).astype(DRAWN)
-        # Per candidate, the points under every λ in a row.
+        # For each candidate, the points of all λ one after another.
         stretched = (
             (roots @ points).swapaxes(0, 1).astype(DRAWN, order="C").reshape(len(points), -1)
         )
@@ -380,7 +381,7 @@ class _Posterior:
         return _normalise(shares)
 
     def _root(self, spread: Floats) -> Floats:
-        """Symmetric root of a covariance: the same whatever eigenvectors a library chooses."""
+        """Compute a symmetric root, which does not depend on a library's eigenvectors."""
         values, vectors = spread, self.axes
         if self.beyond is not None and self.beyond.any():
             values, vectors = np.linalg.eigh((vectors * values) @ vectors.T + self.beyond)
@@ -388,7 +389,7 @@ class _Posterior:
         return root
 
     def _equalise(self, shares: Floats, eligible: NDArray[np.bool_]) -> Floats:
-        """Equalise exchangeable candidates' shares; a lattice is not perfectly symmetric."""
+        """Equalise exchangeable candidates' shares, as the lattice is not symmetric."""
         near = ALIKE * (self.directions.narrowest * np.sqrt(self.tau2)).min(axis=0)
         first, second = self.directions.first, self.directions.second
         if not (np.abs(self.effects[first] - self.effects[second]) <= near).any():
@@ -414,7 +415,7 @@ def _find_directions(covariance: Floats, components: NDArray[Any], grid: Floats)
 
 @lru_cache(maxsize=256)
 def _remember_directions(covariance: bytes, components: bytes, grid: bytes) -> _Directions:
-    """Directions of arrays as bytes, read-only."""
+    """Compute read-only directions from arrays as bytes."""
     seats = np.frombuffer(components, dtype=np.intp)
     matrix = np.frombuffer(covariance).reshape(len(seats), -1)
     directions = _Directions.of(matrix, seats, np.frombuffer(grid))
@@ -425,7 +426,7 @@ def _remember_directions(covariance: bytes, components: bytes, grid: bytes) -> _
 
 
 def _find_exchangeable(covariance: Floats) -> NDArray[np.bool_]:
-    """Find pairs with a swap-invariant covariance, (C, C)."""
+    """Find pairs whose exchange leaves the covariance unchanged, (C, C)."""
     if len(covariance) > REMEMBERED_CANDIDATES:
         return _exchangeable(covariance)
     return _remember_exchangeable(covariance.tobytes(), len(covariance))
@@ -433,7 +434,7 @@ def _find_exchangeable(covariance: Floats) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=256)
 def _remember_exchangeable(covariance: bytes, n: int) -> NDArray[np.bool_]:
-    """Exchangeable pairs of an array as bytes, read-only."""
+    """Find exchangeable pairs from an array as bytes; read-only."""
     pairs = _exchangeable(np.frombuffer(covariance).reshape(n, n))
     pairs.setflags(write=False)
     return pairs
@@ -454,27 +455,27 @@ def _exchangeable(values: Floats) -> NDArray[np.bool_]:
 def _total(rows: Floats) -> Floats:
     """Sum over the first axis in order.
 
-    NumPy adds up a single column pairwise.
+    NumPy uses another order, pairwise summation, for a single column.
     """
     total: Floats = np.add.accumulate(rows)[-1] if len(rows) else np.zeros(rows.shape[1:])
     return total
 
 
 def _product(matrix: Floats, columns: Floats) -> Floats:
-    """Matrix product by columns, each the same whichever others stand beside it.
+    """Multiply matrices so that each result column depends only on its own.
 
-    BLAS adds up in an order that depends on the number of columns, and so on the batch.
+    In BLAS, the order of summation depends on the number of columns, and thus on the batch.
     """
     return _total(matrix.T[:, :, np.newaxis] * columns[:, np.newaxis])
 
 
 def _count_highest(draws: Floats, eligible: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Count draws (C, S, N) by highest eligible candidate, (C, S)."""
+    """Count draws, (C, S, N), by their highest eligible candidate, (C, S)."""
     if not eligible.all():
         draws[~eligible] = -np.inf
     highest = draws == draws.max(axis=0)
-    # Eight flags are a word; of 128 words no byte of the sum overflows. It takes a fifth of the
-    # time that adding flag by flag does.
+    # Eight flags form one word, and in a sum of 128 words no byte overflows. This is five times as
+    # fast as adding single flags.
     words = highest.view(np.uint64).reshape(*eligible.shape, -1, 128).sum(axis=3)
     counts: NDArray[np.intp] = words.view(np.uint8).sum(axis=2, dtype=np.intp)
     return counts
@@ -488,7 +489,7 @@ def _normalise(shares: Floats) -> Floats:
 def _t_above(t: Floats, df: float) -> Floats:
     """Read P(T ≤ t) of Student's t from a table; NaN: NaN."""
     levels, slopes = _t_table(df)
-    # The place of 1e300 is exactly 1, like that of infinity.
+    # The table position of 1e300 is exactly 1, like that of infinity.
     finite = np.minimum(np.maximum(t, -1e300), 1e300)
     place = finite / (1 + np.abs(finite))
     unknown = np.isnan(place)
@@ -503,9 +504,9 @@ def _t_above(t: Floats, df: float) -> Floats:
 
 @lru_cache(maxsize=64)
 def _t_table(df: float) -> tuple[Floats, Floats]:
-    """Tabulate P(T ≤ t) and its slopes over t/(1 + |t|).
+    """Tabulate P(T ≤ t) and its slopes.
 
-    The grid is even; a slope leads up to the next node.
+    The grid is even in t/(1 + |t|); each slope is that from its node to the next.
     """
     inner = np.arange(1, NODES) / NODES * 2 - 1
     levels = np.concatenate([[0.0], t_cdf(inner / (1 - np.abs(inner)), df), [1.0]])
@@ -514,9 +515,9 @@ def _t_table(df: float) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=32)
 def _t_points(n: int, df: float) -> NDArray[np.float64]:
-    """Standard multivariate t points, shape (n, N_POINTS).
+    """Compute standard multivariate t points, shape (n, N_POINTS).
 
-    A lattice and its mirror image, ordered by a coordinate that is not in them.
+    They are a lattice and its mirror image, ordered by an extra coordinate.
     """
     normal, scale = _lattice(n)
     stretched = normal * np.sqrt(df / chi_square_quantiles(scale, df))[:, np.newaxis]
@@ -525,15 +526,15 @@ def _t_points(n: int, df: float) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=32)
 def _drawn_points(n: int, df: float) -> NDArray[np.float32]:
-    """`_t_points` in the precision of draws."""
+    """Return `_t_points` in the precision of draws."""
     return _t_points(n, df).astype(DRAWN)
 
 
 @lru_cache(maxsize=32)
 def _lattice(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Make half the points: n normal columns and a uniform one.
+    """Generate half of the points: n normal columns and a uniform one.
 
-    The uniform column is for scale; the points are in the order of one more.
+    The uniform column is for the scale. The points are sorted by one more coordinate.
 
     Source: the additive recurrence with the roots of x^(d+1) = x + 1, a rank-one lattice of low
     discrepancy (Niederreiter, Random Number Generation and Quasi-Monte Carlo Methods, 1992).
@@ -554,14 +555,14 @@ class FittedSessions:
     Parameters
     ----------
     columns : int array, shape (S,)
-        Their numbers in the batch.
+        Their columns in the batch.
     uncertainty
-        Of these sessions.
+        Uncertainty of these sessions.
     unit, prior, rho
-        What was fitted, what was borrowed, and the error that the models among the reviewers share;
+        The unit fitted, the prior used, and the error shared by the models among the reviewers;
         None: none.
     places : int array, shape (C,), optional
-        Per candidate the row that speaks for it, where several are copies of one answer.
+        The row of each candidate, if some are copies of one answer and share a row.
     """
 
     columns: NDArray[np.intp]
@@ -572,11 +573,11 @@ class FittedSessions:
     places: NDArray[np.intp] | None = None
 
     def of_candidates(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """The row that speaks for each candidate, (C, …)."""
+        """Select each candidate's row, (C, …)."""
         return rows if self.places is None else rows[self.places]
 
     def of_pairs(self, cells: NDArray[Any]) -> NDArray[Any]:
-        """The cell that speaks for each pair of candidates, (C, C, …)."""
+        """Select each pair of candidates' cell, (C, C, …)."""
         return cells if self.places is None else cells[np.ix_(self.places, self.places)]
 
 
@@ -587,23 +588,23 @@ class Inference:
     Parameters
     ----------
     units
-        What each session was fitted on; None: without a fit.
+        Unit that each session was fitted on; None: no fit.
     priors
-        What each session borrowed.
+        Prior used for each session.
     effects, std_errors : float array, shape (C, S)
         NaN where unknown.
     separation_mask : bool array, shape (C, C, S)
-        i is above j beyond noise.
+        Whether i is above j beyond noise.
     rhos
         The error that reviewers share; None: none.
     df : float array, shape (S,)
         Degrees of freedom; NaN where unknown.
     can_tell : bool array, shape (S,)
-        Ballots enough to separate a pair.
+        Whether there are enough ballots to separate a pair.
     is_connected : bool array, shape (S,)
-        Every candidate with votes was compared with every other, if only through others.
+        Whether all candidates with votes were compared, directly or through others.
     parts
-        Fits that beliefs are computed from, with the candidates that may not win, (C, S).
+        Fits from which beliefs are computed, with the candidates that may not win, (C, S).
     """
 
     units: list[Unit | None]
@@ -619,7 +620,7 @@ class Inference:
 
     @cached_property
     def beliefs(self) -> Beliefs:
-        """Probabilities of all sessions, computed once they are read."""
+        """Probabilities of all sessions, computed on first use."""
         shape = self.effects.shape
         whole = Beliefs(np.full((shape[0], *shape), np.nan), np.full(shape, np.nan))
         for part, excluded in self.parts:
@@ -629,7 +630,7 @@ class Inference:
                 np.logical_and.at(eligible, places, ~excluded)
             posterior = beliefs(part.uncertainty, eligible, ratios(part.prior))
             p_best = part.of_candidates(posterior.p_best)
-            if places is not None:  # copies of an answer share its chance
+            if places is not None:  # copies of an answer share its probability
                 p_best = p_best / np.bincount(places)[places][:, np.newaxis]
             known = self.can_tell[part.columns]
             p_beats = np.where(known, part.of_pairs(posterior.p_beats), np.nan)
@@ -639,7 +640,7 @@ class Inference:
 
     @classmethod
     def blank(cls, n_candidates: int, n_sessions: int) -> "Inference":
-        """Make statistics of sessions with nothing known yet."""
+        """Create statistics with all values unknown."""
         one = (n_candidates, n_sessions)
         return cls(
             units=[None] * n_sessions,
@@ -668,7 +669,7 @@ def _share_of_models(electorate: Electorate) -> float:
 
 
 def infer(counted: BatchCount, fits: Sequence[Fitted] | None = None) -> Inference:
-    """Compute all blocks of a batch, from its own fits unless given."""
+    """Infer a batch's sessions from the given fits or its own."""
     n_candidates, n_sessions = counted.votes.shape
     blocks = Inference.blank(n_candidates, n_sessions)
     for part in fit_parts(counted, fits):
@@ -749,7 +750,7 @@ class _Evidence:
 def _fit_copies(counted: BatchCount, column: int, unit: Unit, models: float) -> FittedSessions:
     """Fit a session with copies of an answer.
 
-    Copies are judged once, or the session would seem surer.
+    Copies count as one candidate; otherwise the uncertainty would be too small.
     """
     electorate = counted.electorates[column]
     judged, places = np.unique(np.array(electorate.stands_for, dtype=np.intp), return_inverse=True)
@@ -770,7 +771,7 @@ def _fit_sessions(
 ) -> FittedSessions:
     """Add prior and shared error; `models` is the models' share of reviewers.
 
-    What models get wrong together moves a mean by their share of it; people share nothing.
+    The models' shared error affects a mean in proportion to their share; people have none.
     """
     profile, unit = evidence.profile, evidence.unit
     prior = prior_of(settings.prior, unit, profile.n_candidates, is_paired=paired)

@@ -12,6 +12,7 @@ from recorded import keep, listed, place_of_its_own
 from scripts import write_council
 from witan.deliberation.events import AnswerDone
 from witan.deliberation.record import event_from_json
+from witan.history import History
 
 DAMAGED = "; the session is damaged, or was written by a later version of Witan"
 
@@ -155,3 +156,27 @@ def test_a_leaderboard_leaves_out_a_damaged_session(witan, place):
         assert {line["sessions"] for line in said.json["lines"]} == {2}
         assert "damaged, not counted: 1 session: s3" in said.err
     assert witan("leaderboard", "--min-sessions", 1, "--json").status == 0
+
+
+@pytest.mark.parametrize("body", ['{"reviewer": 5', '{"reviewer": 5}', "[]"])
+def test_a_damaged_ballot_of_an_imported_session_is_named(witan, place, tmp_path, body):
+    """Its session is refused when it is read, left out of an export, and found by doctor."""
+    file = tmp_path / "ballots.jsonl"
+    cast = [{"session": name, "reviewer": "ada", "ranking": ["b", "c"]} for name in ("s1", "s2")]
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in cast), encoding="utf-8")
+    witan("import", file)
+    with History.open(place) as history:
+        sql = "UPDATE ballots SET body = :body WHERE session = 's1'"
+        history.database.execute(sql, {"body": body})
+
+    shown = witan("show", "s1")
+    exported = witan("export", "--kind", "ballots", "--all")
+    doctor = witan("doctor", "--offline")
+
+    problem = "a ballot of the session s1 cannot be read"
+    assert (shown.status, shown.out) == (2, "")
+    assert problem in " ".join(shown.err.split())
+    assert "Traceback" not in shown.err
+    assert '"session": "s2"' in exported.out
+    assert "damaged, not exported: 1 session: s1" in exported.err
+    assert problem in doctor.out

@@ -36,7 +36,7 @@ from witan.core.stats.learning import (
 from witan.core.stats.priors import Severity
 from witan.core.stats.sums import Names, present_name
 from witan.history.database import Database, Params, in_list
-from witan.history.reading import parse_ballot, sessions_sharing_answers
+from witan.history.reading import read_ballot, sessions_sharing_answers
 from witan.history.rows import COUNCIL
 from witan.history.schema import SUPERSEDED_SESSIONS, code_of
 
@@ -446,4 +446,6 @@ ORDER BY r.at_us, r.session, b.ballot
 def recent_ballots(database: Database, most: int) -> list[Ballot]:
     """Read recent ballots as cast, excluding simulated and rejudged sessions."""
     rows = database.rows(_RECENT_SQL, {"most": most})
-    return [replace(parse_ballot(body), session=session) for session, body in rows]
+    return [
+        replace(read_ballot(database, session, body), session=session) for session, body in rows
+    ]

@@ -85,14 +85,16 @@ def find_session(database: Database, session: str) -> "Session | None":
 
 
 def find_damage(database: Database) -> str | None:
-    """Read each council session; return why one cannot be read, or None."""
-    sql = "SELECT MIN(session) FROM events WHERE session > :session"
+    """Read each session and its ballots; return why one cannot be read, or None."""
+    sql = "SELECT MIN(session) FROM sessions WHERE session > :session"
     session = ""
     while (session := database.rows(sql, {"session": session})[0][0]) is not None:
         try:
             find_session(database, session)
+            stored_ballots(database, session)
+            waiting_votes(database, session)
         except HistoryError as error:
-            if isinstance(error.__cause__, WitanError):  # not one of the database
+            if isinstance(error.__cause__, WitanError | ValueError | AttributeError):
                 return error.problem
             raise
     return None
@@ -123,13 +125,15 @@ def read_ballots(database: Database, session: str) -> list[Ballot]:
 def stored_ballots(database: Database, session: str) -> list[Ballot]:
     """Read the counted ballots of a session, including people's."""
     sql = "SELECT body FROM ballots WHERE session = :session ORDER BY ballot"
-    return [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
+    rows = database.rows(sql, {"session": session})
+    return [read_ballot(database, session, body) for (body,) in rows]
 
 
 def waiting_votes(database: Database, session: str) -> list[Ballot]:
     """Read people's ballots that wait, or could not be counted."""
     sql = "SELECT body FROM waiting_votes WHERE session = :session ORDER BY reviewer, number"
-    return [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
+    rows = database.rows(sql, {"session": session})
+    return [read_ballot(database, session, body) for (body,) in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,7 @@ def votes_of(database: Database, person: str, search: "Search") -> list[StoredVo
             question,
             bool(simulated),
             status == "interrupted",
-            parse_ballot(body),
+            read_ballot(database, session, body),
             why,
         )
         for session, at_us, question, simulated, status, body, why in rows
@@ -214,6 +218,16 @@ def read_answers(database: Database, session: str) -> dict[str, str]:
 def parse_ballot(body: str) -> Ballot:
     """Parse a stored ballot; the default scale is 1-10."""
     return declare_native(read_record(json.loads(body)))
+
+
+def read_ballot(database: Database, session: str, body: str) -> Ballot:
+    """Parse a ballot of the history, or raise that its session is damaged."""
+    try:
+        return parse_ballot(body)
+    except (ValueError, AttributeError) as error:  # not JSON, not a ballot, or not even a map
+        raise damaged_history(
+            database, f"a ballot of the session {session} cannot be read: {error}"
+        ) from error
 
 
 def sessions_sharing_answers(database: Database, session: str) -> list[str]:
@@ -250,7 +264,7 @@ def read_session_ballots(
         " WHERE a.session = :session",
         params,
     )
-    ballots = [(parse_ballot(body), *rest) for body, *rest in ballot_rows]
+    ballots = [(read_ballot(database, session, body), *rest) for body, *rest in ballot_rows]
     return SessionBallots(
         session,
         to_datetime(at_us),

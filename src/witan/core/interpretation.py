@@ -1,7 +1,7 @@
-"""Ballots into votes: labels, grades, recusal, places, pairs.
+"""Convert ballots to votes: labels, grades, recusal, places and pairs.
 
-Interpretation is the step between a `Ballot`, stored as cast, and a `Profile`, which is arrays.
-Every change it makes is a warning that names the ballot.
+Interpretation is the step between a `Ballot`, stored as cast, and a `Profile` of arrays. Each
+change adds a warning that names the ballot.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from witan.core.scale import (
 from witan.errors import InvalidParameter, TooLarge
 
 NOTHING_LEFT = "nothing is left on the ballot after recusal"
-"""The reason of an abstention whose reviewer judged itself alone."""
+"""The reason for abstention if a reviewer judged only its own candidates."""
 
 Recusal = Literal["before", "after", "off"]
 Unranked = Literal["skip", "last"]
@@ -39,14 +39,14 @@ Unranked = Literal["skip", "last"]
 def roster(session: str, ballots: Sequence[Ballot]) -> tuple[str, ...]:
     """List the candidates in seat order.
 
-    The declared rosters, if they agree on an order; otherwise by name, because the order of first
-    mention would depend on whose ballot came first. Without a roster, every name on a ballot
-    counts. A seat that abstains does not add candidates.
+    Candidates are in the order of the declared rosters if these agree. Otherwise they are sorted by
+    name, because the order of first mention would depend on the order of ballots. Without a roster,
+    every name on a ballot is a candidate. An abstention does not add candidates.
 
     Raises
     ------
     TooLarge
-        With more candidates than can be counted.
+        If there are more candidates than can be counted.
     """
     sheets = [
         ballot.candidates
@@ -70,13 +70,16 @@ def roster(session: str, ballots: Sequence[Ballot]) -> tuple[str, ...]:
 
 
 def _follows(sheet: Sequence[str], order: Sequence[str]) -> bool:
-    """Test whether the names of a sheet first appear in this order."""
+    """Test if a sheet lists its names in this order, ignoring repetitions."""
     names = dict.fromkeys(sheet)
     return list(names) == [name for name in order if name in names]
 
 
 def authors_of(ballots: Sequence[Ballot], warnings: list[str]) -> dict[str, str]:
-    """Map candidates to authors; ballots must agree, since authorship decides recusal."""
+    """Map candidates to authors; warn if ballots disagree.
+
+    Recusal depends on authorship.
+    """
     authors: dict[str, str] = {}
     for ballot in ballots:
         for candidate, author in (ballot.authors or {}).items():
@@ -95,10 +98,11 @@ class Counting:
     Parameters
     ----------
     recusal
-        ``before``: one's own candidate leaves one's ballot before places are counted. ``after``:
-        places are counted with it, then it is dropped. ``off``: own votes count.
+        ``before``: a reviewer's own candidate is removed from its ballot before places are counted.
+        ``after``: it is removed after places are counted. ``off``: votes for oneself count.
     unranked
-        ``skip``: no vote for a candidate that is left out. ``last``: it shares the places left.
+        ``skip``: no vote for a candidate left out of a ballot. ``last``: those left out share the
+        last places.
     rubric
         Rubric that combines criteria into an overall grade.
     """
@@ -125,12 +129,12 @@ def interpret(
     counting: Counting,
     gate: Gate | None = None,
 ) -> Electorate:
-    """Read one session's ballots as votes, in the order of the specification.
+    """Convert one session's ballots to votes, with warnings.
 
     Raises
     ------
     TooLarge
-        With more candidates than can be counted.
+        If there are more candidates than can be counted.
     """
     warnings: list[str] = []
     candidates = roster(session, ballots)
@@ -177,7 +181,7 @@ def interpret(
 
 
 def _stands_for(candidates: Sequence[str], ballots: Sequence[Ballot]) -> tuple[int, ...]:
-    """Find candidates with equal places on all sheets."""
+    """Map candidates to the first one with equal places on all sheets."""
     sheets = [ballot.positions for ballot in ballots if ballot.positions]
     if not any(len(set(sheet.values())) < len(sheet) for sheet in sheets):
         return ()
@@ -189,7 +193,7 @@ def _stands_for(candidates: Sequence[str], ballots: Sequence[Ballot]) -> tuple[i
 
 
 class _Reader:
-    """Reader of one session's ballots; deviations go to `warnings`."""
+    """Reader of one session's ballots that adds deviations to `warnings`."""
 
     def __init__(
         self,
@@ -213,22 +217,22 @@ class _Reader:
         self.weigh = weigher(counting.rubric)
 
     def sheet(self, ballot: Ballot) -> tuple[str, ...]:
-        """The candidates shown to this reviewer, its own included."""
-        if ballot.candidates == self.candidates:  # names beside these are no candidates
+        """Return the candidates shown to this reviewer, its own included."""
+        if ballot.candidates == self.candidates:  # other names are not candidates
             return self.candidates
         if ballot.candidates is None and not ballot.paired:
             return self.candidates
         return tuple(filter(self.seats.__contains__, ballot.candidate_names()))
 
     def on_offer(self, ballot: Ballot, sheet: Sequence[str]) -> list[str]:
-        """Candidates on this seat's sheet without its own."""
+        """Return the candidates on this reviewer's sheet that it may vote for."""
         own = self._own_candidates(ballot)
         if ballot.paired and own.intersection(sheet):
             return []
         return [name for name in sheet if name not in own]
 
     def read_vote(self, ballot: Ballot, sheet: Sequence[str]) -> Vote | str | None:
-        """Return the vote, abstention, or None for a comparison lost to recusal."""
+        """Return a vote, a reason to abstain, or None (recused comparison)."""
         if not 0 < ballot.weight < float("inf"):
             return self._without_weight(ballot)
         if ballot.abstained:
@@ -261,7 +265,7 @@ class _Reader:
         return self.recusals.get(ballot.reviewer, set())
 
     def _known_groups(self, ballot: Ballot) -> Groups:
-        """The ranking without unknown and repeated names."""
+        """Return the ranking without unknown and repeated names."""
         ranked_names = [name for group in ballot.groups for name in group]
         distinct = set(ranked_names)
         if (
@@ -287,7 +291,7 @@ class _Reader:
         return tuple(groups)
 
     def _grades(self, ballot: Ballot) -> tuple[dict[str, float], bool]:
-        """Read overall grades per candidate, and note any from criteria."""
+        """Read overall grades by candidate, and whether any come from criteria."""
         grades: dict[str, float] = {}
         by_rubric, is_native = False, ballot.scale is None or ballot.scale.is_native
         for name, cell in ballot.grades.items():
@@ -309,7 +313,7 @@ class _Reader:
         return grades, by_rubric
 
     def _grade(self, ballot: Ballot, name: str, grade: object, criterion: str) -> float | None:
-        """Read one grade from 1 to 10; warn and return None otherwise."""
+        """Read one grade as 1–10, with warnings; None if unreadable."""
         if ballot.scale is None and type(grade) is int and LOWEST <= grade <= HIGHEST:
             return float(grade)  # the usual case
         within = NATIVE if ballot.scale is None else ballot.scale.of(criterion)
@@ -331,13 +335,13 @@ class _Reader:
         self._warn(ballot, f"{problem}; its nearer end counts")
 
     def _find_omissions(self, ballot: Ballot, grades: Mapping[str, float]) -> list[str]:
-        """Ungraded candidates on the sheet of a grading ballot.
+        """Find ungraded candidates on the sheet of a grading ballot.
 
-        The sheet is the candidates in its positions or roster. Without either, it is those that the
-        ballot names, and all that have grades from others if a similar ballot grades them all. A
-        candidate that nobody ranks or grades has no votes, unless `unranked` places it. An empty or
-        invalid grade is unknown, so it is no vote. The same applies to too few criteria on a ballot
-        without a sheet.
+        The sheet consists of the candidates in its positions or roster. Without either, it consists
+        of the candidates that the ballot names, and of all graded candidates if another ballot
+        without a sheet, of the same kind, grades them all. A candidate that no ballot ranks or
+        grades has no votes, unless `unranked` places it. An empty or invalid grade is unknown and
+        not a vote; so are grades on too few criteria on a ballot without a sheet.
         """
         own = self.candidates_by_author.get(ballot.reviewer, set())
         bare = [name for name in self.candidates if name not in grades and name not in own]
@@ -380,12 +384,12 @@ class _Reader:
 
     @cached_property
     def guards(self) -> Mapping[str, None]:
-        """The criteria that ceilings rest on, in their order."""
+        """The criteria of ceilings, in the order of the ceilings."""
         return dict.fromkeys(ceiling.criterion for ceiling in self.counting.rubric.ceilings)
 
     @cached_property
     def counted_ballots(self) -> list[Ballot]:
-        """Keep ballots of positive weight without an abstention."""
+        """Ballots of positive weight, without abstentions."""
         return [ballot for ballot in self.ballots if not ballot.abstained and ballot.weight > 0]
 
     @cached_property
@@ -401,7 +405,7 @@ class _Reader:
 
     @cached_property
     def whole_kinds(self) -> set[str]:
-        """Kinds with every possible candidate graded on ballots without a sheet."""
+        """Kinds with a ballot that grades every candidate and states no sheet."""
         return {
             ballot.kind
             for ballot in self.ballots
@@ -415,7 +419,7 @@ class _Reader:
     def _by_criteria(
         self, ballot: Ballot, name: str, grades: Mapping[str, float | str]
     ) -> float | None:
-        """Weigh the criteria; under half of the weight, the reviewer's holistic grade."""
+        """Combine criteria; below half of the weight, use the holistic grade."""
         grade_by_criterion: dict[str, float] = {}
         holistic = None
         for criterion, value in grades.items():
@@ -447,10 +451,7 @@ class _Reader:
         return holistic if ceiling is None else ceiling.at_most
 
     def _left_out_guards(self, ballot: Ballot, name: str, known: Mapping[str, float]) -> list[str]:
-        """Ceiling criteria absent here, but graded elsewhere on the ballot.
-
-        The criterion may be missing, empty or invalid.
-        """
+        """Find ceiling criteria without a valid grade here but graded elsewhere."""
         if known.keys() >= self.guards.keys():
             return []
         sheets = [mappings for mappings in ballot.grades.values() if isinstance(mappings, Mapping)]
@@ -469,7 +470,7 @@ class _Reader:
     def _counted_ranking(
         self, ballot: Ballot, groups: Groups, grades: Mapping[str, float], by_rubric: bool
     ) -> Groups:
-        """The counted ranking: explicit, or derived from grades."""
+        """Return the ranking that counts: explicit, or derived from grades."""
         if groups and not by_rubric:
             return groups
         if not grades:
@@ -491,7 +492,7 @@ class _Reader:
         return tuple([tuple(levels[key]) for key in sorted(levels)])
 
     def _complete_groups(self, groups: Groups, sheet: Sequence[str]) -> Groups:
-        """Append unranked candidates if they count, then failed ones."""
+        """Append unranked candidates if these count; move failed ones last."""
         if not self.failed and self.counting.unranked == "skip":
             return groups
         ranked = {name for group in groups for name in group}
@@ -577,7 +578,7 @@ def _shorten(value: object) -> str:
 
 
 def _contradicts(groups: Groups, grades: Mapping[str, float]) -> bool:
-    """Find a pair in strictly opposite order by ranking and grades."""
+    """True if ranking and grades order any pair in strictly opposite ways."""
     if len(grades) < 2:
         return False
     best_below = float("-inf")

@@ -360,7 +360,7 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
 
     @property
     def tied_for_best(self) -> tuple[str, ...]:
-        """The leaders, and candidates with enough votes too close to them."""
+        """Leaders, and candidates with enough votes too close to call against them."""
         return _tied_for_best(self.standings, self.unresolved)
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
@@ -460,7 +460,7 @@ def _list_names(names: Sequence[str]) -> str:
     return join_names(list_some(names, MOST_NAMED))
 
 
-@lru_cache(maxsize=4096)  # the same names often stand alike in the sessions of a file
+@lru_cache(maxsize=4096)  # sessions of a file often have equal standings
 def describe_standings(  # noqa: PLR0917 - a column each
     lines: tuple[tuple[str, int, int], ...],
     leaders: tuple[str, ...],

@@ -1,4 +1,4 @@
-"""Outcomes built from the arrays of counted sessions."""
+"""Build outcomes from the arrays of counted sessions."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ from witan.core.stats.uncertainty import pooled_errors, tiers
 Flags = NDArray[np.bool_]
 
 LEVEL = 1e-9
-"""Tolerance for one degree of freedom."""
+"""Tolerance for comparing degrees of freedom with 1."""
 
 BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
 
@@ -67,15 +67,15 @@ def _integers_where_whole(values: NDArray[Any]) -> NDArray[Any]:
 
 
 class Outcomes:
-    """The outcomes of a batch: blocks over all sessions.
+    """The outcomes of a batch as blocks over all sessions.
 
-    Reading an outcome builds it. Blocks of shape (C, S) and (C, C, S) are in the order of each
-    session's standings.
+    An outcome is built when it is read. Blocks of shape (C, S) and (C, C, S) are in the order of
+    each session's standings.
 
     Parameters
     ----------
     infer_from
-        Makes the inference on first use.
+        Function that computes the inference on first use.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class Outcomes:
         return len(self.count.electorates)
 
     def _line(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Reorder (C, S) as the standings."""
+        """Reorder a (C, S) block like the standings."""
         ordered: NDArray[Any] = values[self.seats, self.every]
         return ordered
 
     def _pair(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Reorder (C, C, S) as the standings."""
+        """Reorder a (C, C, S) block like the standings."""
         ordered: NDArray[Any] = values[self.seats[:, np.newaxis], self.seats, self.every]
         return ordered
 
@@ -111,7 +111,7 @@ class Outcomes:
 
     @cached_property
     def fallbacks(self) -> Flags:
-        """Sessions the rule could not score, with scores by `borda`."""
+        """Sessions that the rule could not score, scored by `borda`."""
         fell = self.count.scores.fell_back
         return np.zeros(len(self), dtype=np.bool_) if fell is None else fell
 
@@ -139,7 +139,7 @@ class Outcomes:
 
     @cached_property
     def std_error(self) -> Floats:
-        """Standard errors of the rule, including borrowed or shared ones if fitted."""
+        """Standard errors of the rule; if fitted, with prior and shared error."""
         errors = self.count.scores.std_error
         if errors is None:
             return np.full(self.seats.shape, np.nan)
@@ -150,7 +150,7 @@ class Outcomes:
 
     @cached_property
     def gate_failures(self) -> Flags:
-        """Candidates with a failed safety gate."""
+        """Lines of candidates that failed the safety gate."""
         failed = failed_candidates(self.count.electorates)
         return np.zeros(self.seats.shape, dtype=np.bool_) if failed is None else self._line(failed)
 
@@ -168,14 +168,14 @@ class Outcomes:
             apart &= ~(unknown[:, np.newaxis] | unknown)
         else:
             apart = self._pair(self.inference.separation_mask)
-        # A dead heat is tied.
+        # Lines of equal rank are tied.
         return np.asarray(apart & (self.ranks[:, np.newaxis] != self.ranks))
 
     @cached_property
     def superiority(self) -> Flags:
-        """Lines above each other beyond noise.
+        """Pairs of lines separated beyond noise, by the gate or by votes.
 
-        Candidates that may not win, or with too few votes, are separated without statistics.
+        Candidates that failed the gate or have too few votes are separated without statistics.
         """
         level = np.where(self.gate_failures, -1, vote_levels(self.votes))
         return np.where(
@@ -184,19 +184,19 @@ class Outcomes:
 
     @cached_property
     def against(self) -> Flags:
-        """Pairs of lines in opposite order by the fit, beyond noise."""
+        """Pairs of lines that the fit places in opposite order, beyond noise."""
         return self.superiority.swapaxes(0, 1) & pair_mask(len(self.seats))
 
     @cached_property
     def effective(self) -> Flags:
-        """Ballots informing the rule, (R, S); all under a rule over time."""
+        """Ballots that affect the scores, (R, S); all for rules over histories."""
         if self.rule.needs == "history":
             return np.ones((len(self.count.electorates[0].votes), 1), dtype=np.bool_)
         return self.count.effective
 
     @cached_property
     def lines(self) -> list[tuple[Any, ...]]:
-        """Fields of `Standing` of all lines, session after session; intervals as mappings."""
+        """Fields of `Standing` of all lines by session, with intervals as mappings."""
         best = self._line(self.inference.beliefs.p_best)
         barred = self.gate_failures & np.isfinite(best).any(axis=0)
         coverage = self._coverage()
@@ -255,14 +255,14 @@ class Outcomes:
         return np.where(offered > 0, np.minimum(1.0, self.votes / np.maximum(offered, 1)), 0.0)
 
     def _confidence(self, coverage: Floats) -> NDArray[Any]:
-        """Words for the coverage; one reviewer alone is always low."""
+        """Describe coverage in words; with only one reviewer it is low."""
         alone = np.array([len(set(e.voters)) < 2 for e in self.count.electorates], dtype=np.bool_)
         level = np.where(alone, 0, (coverage >= 0.5).astype(np.int64) + (coverage >= 0.8))
         words: NDArray[Any] = _CONFIDENCE[level]
         return words
 
     def _intervals(self) -> list[dict[str, float] | None]:
-        """Intervals of the scores as mappings, line after line; None: unknown."""
+        """Compute score intervals as mappings, line by line; None: unknown."""
         if self.fallbacks.any():
             low, high = np.full((2, *self.score.shape), np.nan)
             for rule, chosen in ((self.rule, ~self.fallbacks), (RULES["borda"], self.fallbacks)):
@@ -277,7 +277,7 @@ class Outcomes:
         ]
 
     def _interval_ends(self, rule: Rule, sessions: Flags | slice) -> tuple[Floats, Floats]:
-        """Bound scores by Student's t, or the normal for asymptotic errors."""
+        """Compute intervals' ends by Student's t, or normal for asymptotic errors."""
         score, errors = self.score[:, sessions], self.std_error[:, sessions]
         if rule.error == "fit":
             df = self.inference.df[sessions]
@@ -289,7 +289,7 @@ class Outcomes:
                 room = np.where(n > 1, n - 1, np.nan)
                 errors = errors * np.sqrt(self.votes[:, sessions] / room)
             errors, df = pooled_errors(errors, n)
-            # Below one degree an interval says nothing; only unequal weights leave so little.
+            # Below one degree of freedom, which unequal weights can cause, intervals mean nothing.
             df = np.where(df > 1 - LEVEL, df, np.nan)
         reach = np.full(df.shape, np.nan)
         level = look_level(self.settings.level, self.settings.looks, 0.0)
@@ -316,7 +316,7 @@ class Outcomes:
 
     @cached_property
     def rule_numbers(self) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
-        """The rule's numbers of each line, and of each session."""
+        """The rule's details of each line, and of each session."""
         lines, sessions = {}, {}
         for name, value in self.count.scores.details.items():
             if value.ndim == 2 and len(value) == len(self.seats):
@@ -338,7 +338,7 @@ class Outcomes:
 
     @cached_property
     def leads(self) -> Flags:
-        """Seats on the first rank with votes, (C, S), as `Outcome.leaders`."""
+        """Seats of `Outcome.leaders`, (C, S)."""
         return np.asarray((self.count.placing.ranks == 1) & (self.count.votes > 0))
 
     @cached_property
@@ -372,7 +372,7 @@ class Outcomes:
 
     @cached_property
     def close_pairs(self) -> list[tuple[tuple[str, str], ...]]:
-        """Their names, session by session."""
+        """Names of the pairs too close to call, session by session."""
         if len(self.seats) < 2:
             return [()] * len(self)
         flags = self.close_mask[pair_indices(len(self.seats))].T.tolist()
@@ -381,7 +381,7 @@ class Outcomes:
 
     @cached_property
     def concordance(self) -> list[float | None]:
-        """Kendall's W of the whole ballots, over the candidates with votes."""
+        """Kendall's W of the full ballots, over the candidates with votes."""
         profile, electorates = self.count.profile, self.count.electorates
         if not electorates[0].is_paired:
             voted: Flags = self.count.votes > 0
@@ -402,13 +402,13 @@ class Outcomes:
 
     @cached_property
     def condorcet(self) -> list[int]:
-        """Seat of the Condorcet winner; −1: nobody."""
+        """Seat of the Condorcet winner; −1: there is none."""
         winners: list[int] = condorcet_winners(self.count.margins, self.count.votes > 0).tolist()
         return winners
 
     @cached_property
     def mutual(self) -> Flags:
-        """Pairs of seats with mutual paths of strict majorities."""
+        """Pairs of seats with strict-majority paths both ways."""
         return mutual_reach(self.count.margins)
 
     @cached_property
@@ -418,17 +418,15 @@ class Outcomes:
 
     @cached_property
     def margins(self) -> NDArray[Any]:
-        """Margins of line i over line j, shape (C, C, S).
-
-        They are integers where whole.
-        """
+        """Margins between lines, shape (C, C, S); integers where whole."""
         return self._pair(_integers_where_whole(self.count.margins))
 
     @cached_property
     def columns(self) -> dict[str, Sequence[Any]]:
         """Fields of `Outcome` by name, session by session.
 
-        Without what is made of blocks: standings, `p_beats` and `margins`; ballots are rows.
+        The fields built from blocks (standings, `p_beats`, `margins`) are left out; ballots are
+        rows.
         """
         inference, electorates = self.inference, self.count.electorates
         rho_setting, n = self.settings.rho, len(self)
@@ -515,7 +513,7 @@ class Outcomes:
         if self.count.flips is None:
             return [None] * len(self), [None] * len(self)
         flips, exact = self.count.flips
-        # Without a rival there is nobody to flip to.
+        # Without a rival, no other candidate can lead.
         searched = ((flips >= 0) & ((self.votes > 0).sum(axis=0) > 1)).tolist()
         counts = [n if known else None for n, known in zip(flips.tolist(), searched, strict=True)]
         sure = zip(exact.tolist(), searched, strict=True)
@@ -523,7 +521,7 @@ class Outcomes:
 
     @cached_property
     def tie_breaks(self) -> Sequence[str | None]:
-        """Name the tie-break of equal scores in each session."""
+        """The tie-break that separated equal scores, for each session."""
         scores, rule = self.count.scores, self.settings.tie_break or self.rule.tie_break
         by_borda, by_seat = scores.details.get("decided_by_borda"), scores.seat_order_decided
         deciders = np.full(len(self), None, dtype=object)
@@ -536,7 +534,7 @@ class Outcomes:
 
     @cached_property
     def remarks(self) -> list[tuple[bool, bool, bool, bool]]:
-        """Flag opposite orders, cycles, idle ballots and warnings of sessions."""
+        """Flags of sessions for opposite orders, cycles, idle ballots and warnings."""
         against = self.against.any(axis=(0, 1))
         idle = ~self.effective.all(axis=0)
         warned = against | idle | ~self.inference.is_connected
@@ -566,11 +564,11 @@ class Outcomes:
 
     @cached_property
     def best(self) -> list[tuple[str, ...]]:
-        """Each session's candidates of the best rank with votes."""
+        """Candidates of the best rank with votes, for each session."""
         return self._chosen(self.first_lines)
 
     def _chosen(self, lines: Flags) -> list[tuple[str, ...]]:
-        """The candidates of some lines, session by session."""
+        """Return the candidates of some lines, session by session."""
         return [tuple(compress(*each)) for each in zip(self.names, lines.T.tolist(), strict=True)]
 
     @cached_property
@@ -588,7 +586,7 @@ class Outcomes:
 
     @cached_property
     def _can_tell(self) -> Sequence[bool | None]:
-        """Find sessions with ballots enough to separate a pair; None: never asked."""
+        """Whether sessions have enough ballots to separate a pair; None over histories."""
         if self.rule.needs == "history":
             return [None] * len(self)
         if self.settings.ties == "intervals":
@@ -598,7 +596,7 @@ class Outcomes:
 
     @cached_property
     def informing(self) -> list[tuple[bool, ...]]:
-        """Find the ballots informing the rule, session by session."""
+        """Whether each ballot affects the scores, session by session."""
         return list(map(tuple, self.effective.T.tolist()))
 
     def __getitem__(self, column: int) -> Outcome:
@@ -612,7 +610,7 @@ class Outcomes:
         return Outcome(**fields, p_beats=p_beats, margins=margins)
 
     def defer(self, column: int) -> Outcome:
-        """Make an outcome of places, votes and close pairs; others are deferred."""
+        """Create an outcome with places, votes and close pairs; defer the rest."""
         whole = Deferral(self, column)
         electorate = self.count.electorates[column]
         lines = zip(
@@ -668,11 +666,11 @@ _BANDS = (
     np.array(["poor", *[name for _, name in reversed(BANDS)], None], dtype=object),
     np.array([*[grade for grade, _ in reversed(BANDS)], np.inf]),
 )
-"""Names of bands, the last for NaN, and the least grade of all but the first."""
+"""Names of bands, the last for NaN, and the minimum grade of each but the first."""
 
 
 def _bands(grades: Floats) -> NDArray[Any]:
-    """Bands of mean grades; None without a grade."""
+    """Return the bands of mean grades; None without a grade."""
     names, least = _BANDS
     return names[least.searchsorted(grades, side="right")]  # NaN sorts last
 
@@ -707,14 +705,14 @@ def _cycles(batch: Outcomes, column: int) -> tuple[tuple[str, ...], ...]:
 
 
 def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
-    """Equal and independent reviewers that the reviewers are worth.
+    """Compute the equivalent number of equal, independent reviewers.
 
     With weights w of sum 1, of which the models have the share m, it is
 
         1 / (Σ w² + ρ·(m² − Σ w² of the models)),
 
-    what one reviewer's variance has over that of the weighted mean; of equal models R / (1 +
-    (R − 1)·ρ). Source: the design effects of Kish, Survey Sampling, 1965, sections 8.2 and 11.7.
+    the variance of one reviewer divided by that of the weighted mean. For equal models, it is
+    R / (1 + (R − 1)·ρ). Source: design effects (Kish, Survey Sampling, 1965, 8.2 and 11.7).
     """
     electorate = batch.count.electorates[column]
     columns = (electorate.voters, electorate.kinds, electorate.weights, batch.informing[column])
@@ -729,10 +727,7 @@ def _worth(
     informs: tuple[bool, ...],
     rho: float,
 ) -> float:
-    """Count the equal, independent reviewers that these are worth.
-
-    Reviewers of a file often come again.
-    """
+    """Compute `_effective_votes`; cached, as sessions often have the same reviewers."""
     reviewers: dict[str, tuple[str, float]] = {}
     votes = zip(voters, kinds, weights, strict=True)
     for reviewer, kind, weight in compress(votes, informs):
@@ -755,7 +750,7 @@ def _idle_reviewers(batch: Outcomes, column: int) -> tuple[str, ...]:
 
 
 def _disputed_pairs(rule: Rule, names: Sequence[str], against: Flags) -> Iterator[str]:
-    """Pairs of lines in opposite order by the fit, beyond noise."""
+    """Describe the pairs that the fit places in opposite order, beyond noise."""
     for line in np.flatnonzero(against.any(axis=1)).tolist():
         below = join_names(list(compress(names, against[line].tolist())))
         yield (

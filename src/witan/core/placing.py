@@ -1,7 +1,7 @@
-"""Ranks from scores, and how robust the lead is.
+"""Compute ranks from scores, and how robust the lead is.
 
-Ties are broken, and candidates barred from the lead. A recount with ballots removed or reversed is
-one more session for the rule, so that thousands of them are one call.
+Ranking includes tie-breaks and the safety gate. Recounts with ballots removed or reversed are
+further sessions for the rule, so that one call counts thousands of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,20 +21,20 @@ from witan.core.rules.registry import Rule, Scores
 from witan.errors import InvalidParameter
 
 Decide = Callable[[Profile, NDArray[np.integer[Any]]], NDArray[np.bool_]]
-"""Function to the leaders: profile and session of each column → bool array (C, columns)."""
+"""Function that finds leaders: profile, session of each column → bool array (C, columns)."""
 
 KEEP, REMOVE, REVERSE = 0, 1, 2
 
 MAX_RECOUNTS = 20_000
-"""Most recounts per session; then the search ends with an upper bound."""
+"""Maximum number of recounts per session; beyond it, the search ends with an upper bound."""
 
 CELLS_AT_ONCE = 20_000_000
-"""Cells (R, C, recounts) of one call of the rule."""
+"""Maximum number of cells (R, C, recounts) in one call of the rule."""
 
 TieBreak = Literal["none", "wins", "borda"]
 
 DIGITS = 10
-"""Significant digits, relative to the largest score, beyond which differences are rounding."""
+"""Significant digits relative to the largest score; smaller differences are rounding errors."""
 
 
 def ballots_to_flip(
@@ -45,25 +45,25 @@ def ballots_to_flip(
     effective: NDArray[np.bool_] | None = None,
     max_cells: int = 200_000_000,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Count the fewest removed or reversed ballots to end each lead.
+    """Find the minimum number of ballots that end each lead.
 
-    All subsets are tried, smallest first, with each ballot removed or reversed. When the next size
-    is too large, ballots are reversed in the order of their weight against the leader, which gives
-    an upper bound.
+    All subsets are tried, smallest first, with each ballot removed or reversed. When there are too
+    many subsets of the next size, ballots are reversed one after another, the leader's strongest
+    supporters first, which gives an upper bound.
 
     Parameters
     ----------
     leads : bool array, shape (C, S)
-        Who leads as the ballots are.
+        The present leaders.
     effective : bool array, shape (R, S), optional
-        Ballots that the rule reads anything from; only these are taken into a bound.
+        Ballots that affect the scores; a bound counts only these.
 
     Returns
     -------
     counts : int array, shape (S,)
-        0 where the lead is shared, −1 where nobody leads or nothing was found or searched.
+        0 if the lead is shared; −1 without a leader or a search, or if no number ends the lead.
     exact : bool array, shape (S,)
-        Whether no smaller number does.
+        Whether the number is the minimum, not an upper bound.
     """
     n_sessions, n_ballots = profile.n_sessions, profile.n_reviewers
     n_leaders = leads.sum(axis=0)
@@ -98,7 +98,7 @@ def ballots_to_flip(
 
 
 def lead_kept_without_one(profile: Profile, rules: Sequence[Decide]) -> NDArray[np.float64]:
-    """Share of ballots removable without any change of leaders, shape (rules, S)."""
+    """Compute the share of ballots removable without changing leaders, (rules, S)."""
     actions = np.full((profile.n_reviewers, profile.n_reviewers), KEEP, dtype=np.int8)
     np.fill_diagonal(actions, REMOVE)
     sessions = np.arange(profile.n_sessions)
@@ -116,7 +116,7 @@ def lead_kept_without_one(profile: Profile, rules: Sequence[Decide]) -> NDArray[
 def _batches(n_ballots: int, size: int) -> tuple[NDArray[np.int8], ...]:
     """List removals or reversals of `size` ballots, as columns (R, ≤ 4096).
 
-    The first are those that only reverse: most leads end by one of them.
+    Columns with only reversals come first, because these end most leads.
     """
     reversals: list[NDArray[np.int8]] = []
     others: list[NDArray[np.int8]] = []
@@ -139,7 +139,7 @@ def _flips(
     leads: NDArray[np.bool_],
     decide: Decide,
 ) -> NDArray[np.bool_]:
-    """True where any of these actions ends the lead, per session given."""
+    """Test for each session if any of these actions ends the lead."""
     flipped = np.zeros(len(sessions), dtype=np.bool_)
     profile = recounts.profile
     per_call = max(1, CELLS_AT_ONCE // (profile.places[..., 0].size * actions.shape[1]))
@@ -159,9 +159,9 @@ def _upper_bound(
     decide: Decide,
     effective: NDArray[np.bool_] | None,
 ) -> int:
-    """Upper bound by reversing the leader's strongest supporters first.
+    """Find an upper bound by reversing the leader's strongest supporters first.
 
-    Ballots without effect come last, so that none is counted on the way.
+    Ballots without effect come last, so that the bound does not count them.
     """
     profile = recounts.profile
     n_ballots, n_candidates = profile.n_reviewers, profile.n_candidates
@@ -189,9 +189,9 @@ def _upper_bound(
 
 
 class _Recounts:
-    """Maker of profiles with ballots kept, removed or reversed.
+    """Builder of profiles with ballots kept, removed or reversed.
 
-    `places` and `grades` have each ballot in these three ways, (3, R, C, S).
+    `places` and `grades` contain each ballot in these three versions, (3, R, C, S).
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -204,20 +204,20 @@ class _Recounts:
         self.places = np.array([places, np.zeros(places.shape, places.dtype), mirrored])
         self.grades = None
         if grades is not None:
-            # Whole grades stay bytes, in which 0 is none: an eighth of the memory.
+            # Whole grades stay bytes, with 0 for none, which takes an eighth of the memory.
             none = np.full(grades.shape, np.nan if grades.dtype.kind == "f" else 0, grades.dtype)
             self.grades = np.array([grades, none, _mirror(grades, profile.grade_mask)])
 
     def repeat(self, sessions: NDArray[np.integer[Any]], actions: NDArray[np.int8]) -> Profile:
         """Repeat sessions, in order, under each column of actions (R, V).
 
-        All sessions under the first column come first.
+        All sessions under the first column come first, then those under the second, and so on.
         """
         (n_ballots, n_columns), profile = actions.shape, self.profile
         ballots = np.arange(n_ballots)[:, np.newaxis]
         some = slice(None) if len(sessions) == profile.n_sessions else sessions
 
-        # Quoted: the types would be rebuilt for every recount.
+        # Annotations are quoted so that they are not evaluated for every recount.
         def choose(by_action: "NDArray[Any]") -> "NDArray[Any]":
             chosen: NDArray[Any] = by_action[..., some][actions, ballots].swapaxes(1, 2)
             return chosen.reshape(n_ballots, profile.n_candidates, -1)
@@ -239,7 +239,7 @@ class _Recounts:
 
 
 def _mirror(grades: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
-    """Grades mirrored about the middle of each ballot."""
+    """Mirror grades about the middle of each ballot."""
     top = np.iinfo(grades.dtype).max if grades.dtype.kind in "iu" else np.inf
     low = np.where(known, grades, top).min(axis=1, keepdims=True)
     high = np.where(known, grades, 0).max(axis=1, keepdims=True)
@@ -253,11 +253,11 @@ class Placing:
     Parameters
     ----------
     ranks : int array, shape (C, S)
-        1 is best; equal candidates share it (1, 2, 2, 4).
+        1 is best; equal candidates share a rank (1, 2, 2, 4).
     leads : bool array, shape (C, S)
-        Shares the first rank, has a vote and passed the safety gate.
+        Whether the candidate is on the first rank, has a vote and passed the safety gate.
     tie_breaks : bool array, shape (S,)
-        The tie-break separated equal scores somewhere.
+        Whether the tie-break separated any equal scores.
     """
 
     ranks: NDArray[np.integer[Any]]
@@ -266,15 +266,15 @@ class Placing:
 
 
 def votes(profile: Profile, rule: Rule) -> NDArray[np.integer[Any]]:
-    """Weighted ballots informing each candidate's score, shape (C, S)."""
+    """Count ballots of positive weight that affect each candidate's score, (C, S)."""
     counted: NDArray[np.integer[Any]] = _says(profile, rule).sum(axis=0)
     return counted
 
 
 def worth(profile: Profile, rule: Rule, n_votes: NDArray[Any]) -> NDArray[Any]:
-    """Convert each candidate's `votes` into equal votes, (C, S): (Σw)² / Σw².
+    """Compute each candidate's equivalent number of equally weighted votes, (C, S).
 
-    Source: Kish, Survey Sampling, 1965, section 11.7.
+    It is (Σw)² / Σw² (Kish, Survey Sampling, 1965, section 11.7).
     """
     if profile.weights is None:
         return n_votes
@@ -284,11 +284,9 @@ def worth(profile: Profile, rule: Rule, n_votes: NDArray[Any]) -> NDArray[Any]:
 
 
 def vote_levels(n_votes: NDArray[np.integer[Any]], min_votes: int = MIN_VOTES) -> NDArray[np.int8]:
-    """Rate numbers of votes: 2 enough to lead, 1 fewer, 0 none.
+    """Classify vote counts: 2 is enough to lead, 1 fewer, 0 none.
 
-    The shape (C, ...) stays.
-
-    If fewer than two candidates have enough votes, votes make no difference.
+    If fewer than two candidates have enough votes, any number above 0 is enough.
     """
     most = np.where((n_votes >= min_votes).sum(axis=0) > 1, min_votes, 1)
     levels: NDArray[np.int8] = np.minimum(n_votes, most).astype(np.int8)
@@ -296,16 +294,15 @@ def vote_levels(n_votes: NDArray[np.integer[Any]], min_votes: int = MIN_VOTES) -
 
 
 def effective_ballots(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
-    """Ballots informing the rule, shape (R, S).
+    """Find the ballots that affect the scores, shape (R, S).
 
-    Without effect are ballots of weight 0 and, under a rule that reads grades, those that only
-    rank.
+    Ballots of weight 0 have no effect, nor do ballots without grades if the rule reads grades.
     """
     return np.asarray(_says(profile, rule).any(axis=1))
 
 
 def _says(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
-    """Cells informing the rule, shape (R, C, S)."""
+    """Find the cells that the rule reads, shape (R, C, S)."""
     says = profile.grade_mask if rule.needs == "grades" else profile.rank_mask
     if rule.reads_both:
         says = says | profile.rank_mask
@@ -313,7 +310,7 @@ def _says(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
 
 
 def first_places(profile: Profile) -> Floats:
-    """Count wins per candidate, (C, S); k tied firsts get 1/k each."""
+    """Count first places, (C, S); k candidates tied get 1/k each."""
     last = profile.places - profile.places.dtype.type(1)  # unranked (0) wraps to the largest number
     best = last.min(axis=1, keepdims=True, initial=np.iinfo(last.dtype).max)
     first = profile.mask_weighed((last == best) & profile.rank_mask)
@@ -333,8 +330,8 @@ def place(
 ) -> Placing:
     """Rank the candidates of every session.
 
-    Order: by `vote_levels`, those that failed the safety gate last; then by score; then by the
-    tie-break, by default the rule's own. What is still equal shares a rank.
+    Candidates are ordered by `vote_levels`, with those that failed the safety gate last; then by
+    score; then by the tie-break, by default the rule's own. Those still equal share a rank.
 
     Parameters
     ----------
@@ -346,7 +343,7 @@ def place(
     )
     ranks = np.ones(key.shape, dtype=np.int64)
     broken = np.zeros(key.shape[1], dtype=np.bool_)
-    step = max(1, BLOCK_CELLS // max(1, key.size))  # rivals at once
+    step = max(1, BLOCK_CELLS // max(1, key.size))  # rivals per pass
     for start in range(0, len(key), step):
         some = slice(start, start + step)
         their_level, their_key = level[some, np.newaxis], key[some, np.newaxis]
@@ -368,7 +365,7 @@ def leads(
     tie_break: TieBreak | None = None,
     failed: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
-    """Find the leaders by `place`, (C, S), without the other ranks."""
+    """Find the same leaders as `place`, (C, S), without computing other ranks."""
     level, *keys = _order(scores, profile, rule, tie_break=tie_break, failed=failed)
     first: NDArray[np.bool_] = (level > 0) & (level == level.max(axis=0, initial=0))
     for key in keys:
@@ -385,7 +382,7 @@ def _order(
     failed: NDArray[np.bool_] | None,
     min_votes: int = MIN_VOTES,
 ) -> list[NDArray[Any]]:
-    """Level, score and any tie-break that order candidates, (C, S) each, higher first."""
+    """Return level, score and any tie-break, (C, S) each, higher first."""
     chosen = rule.tie_break if tie_break is None else tie_break
     if chosen not in ("none", "wins", "borda"):
         raise InvalidParameter("tie_break", chosen, "'none', 'wins' or 'borda'")
@@ -404,7 +401,7 @@ def _order(
 
 def _round_noise(key: Floats) -> Floats:
     """Round away summation noise; NaN sorts last."""
-    # Never finer than the unit itself: scores near 0 differ by rounding alone.
+    # The scale is at least 1, because scores near 0 differ only by rounding errors.
     scale = np.fmax.reduce(np.abs(key), axis=0, initial=1.0)
     rounded = (key / scale).round(DIGITS)
     return np.where(np.isnan(rounded), -np.inf, rounded)

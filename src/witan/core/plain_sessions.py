@@ -1,4 +1,4 @@
-"""Sessions of plain grades into votes, a block of one shape at a time."""
+"""Convert sessions of plain grades to votes, in blocks of one shape."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,9 +24,9 @@ def interpret_plain_sessions(
 ) -> dict[str, Electorate]:
     """Interpret the plain sessions among these, in blocks.
 
-    In a plain session every ballot only has one number on one scale for each candidate except the
-    reviewer's own. The electorates are those that `interpret` gives; the other sessions are left
-    out.
+    In a plain session, every ballot contains just one number for each candidate except the
+    reviewer's own, all on one scale. The electorates are the same as from `interpret`; other
+    sessions are left out.
     """
     if counting.recusal == "after" or counting.unranked == "last":
         return {}
@@ -38,7 +38,7 @@ def interpret_plain_sessions(
 
 
 def plain_blocks(sessions: Mapping[str, Sequence[Ballot]]) -> Iterator["PlainBlock"]:
-    """The plain sessions among these, by shape; see `interpret_plain_sessions`."""
+    """Group plain sessions by shape, as in `interpret_plain_sessions`."""
     shapes: dict[tuple[int, int], list[_PlainSession]] = {}
     for session, ballots in sessions.items():
         plain = _PlainSession.of(session, ballots)
@@ -53,7 +53,7 @@ def plain_blocks(sessions: Mapping[str, Sequence[Ballot]]) -> Iterator["PlainBlo
 @set_by_slots
 @dataclass(frozen=True, slots=True)
 class _PlainSession:
-    """A session that may be plain: `_read_block` finds grades that are missing."""
+    """A session that may be plain; `_read_block` rejects any with missing grades."""
 
     session: str
     candidates: tuple[str, ...]
@@ -87,7 +87,7 @@ class _PlainSession:
         return cls(session, tuple(sorted(names)), reviewers, kinds, grades, scale, at)
 
     def given_grades(self) -> Iterator[Iterable[float]]:
-        """Grades by candidate of each ballot as they were given; NaN: none."""
+        """Iterate over each ballot's grades in candidate order, unconverted; NaN: none."""
         take_grades = itemgetter(*self.candidates)
         try:
             return iter([*map(take_grades, self.grades)])
@@ -95,7 +95,7 @@ class _PlainSession:
             return (map(one.get, self.candidates, repeat(nan)) for one in self.grades)
 
     def own_seats(self) -> list[int]:
-        """The seat of each reviewer's own candidate; −1: none."""
+        """Return the seat of each reviewer's own candidate; −1: none."""
         seats = {name: seat for seat, name in enumerate(self.candidates)}
         return [seats.get(reviewer, -1) for reviewer in self.reviewers]
 
@@ -104,7 +104,7 @@ _MODELS: tuple[Kind, ...] = ("model",)
 
 
 def _only_grades(ballot: Ballot, scale: Scale | None) -> bool:
-    """Test for plain numbers on this scale, and nothing else."""
+    """Test if a ballot contains only plain numbers, on this scale."""
     values = ballot.grades.values()
     return (
         _OTHER_FIELDS(ballot) == _DEFAULTS
@@ -129,7 +129,7 @@ class PlainBlock:
     grades : float array, shape (S, R, C)
         From 1 to 10; NaN: the reviewer's own candidate, ungraded.
     own : bool array, shape (S, R, C)
-        The reviewer is the candidate.
+        Whether the candidate is the reviewer's own.
     """
 
     members: Sequence[_PlainSession]
@@ -137,7 +137,7 @@ class PlainBlock:
     own: NDArray[np.bool_]
 
     def votes(self, recusal: Recusal) -> VoteBlock:
-        """The votes, with or without reviewers' votes on themselves."""
+        """Build the votes, with or without reviewers' votes for themselves."""
         recused = self.own & (recusal == "before")
         grades = np.where(recused, nan, self.grades)
         return VoteBlock(
@@ -150,17 +150,14 @@ class PlainBlock:
         )
 
     def electorates(self, recusal: Recusal, votes: VoteBlock) -> Iterator[Electorate]:
-        """The electorates of these votes, in the order of the sessions."""
+        """Build the electorates of these votes, in the order of the sessions."""
         recused = self.own & (recusal == "before")
         offered = self.own.shape[1] - recused.sum(axis=1)
         return map(_electorate, self.members, repeat(votes), count(), offered.tolist())
 
 
 def _read_block(members: Sequence[_PlainSession]) -> PlainBlock | None:
-    """Read sessions of one shape.
-
-    Sessions with a missing or outlying grade are left out.
-    """
+    """Read sessions of one shape except those with missing or outlying grades."""
     shape = (len(members), len(members[0].reviewers), len(members[0].candidates))
     try:
         ballots = chain.from_iterable(member.given_grades() for member in members)
@@ -185,7 +182,7 @@ def _read_block(members: Sequence[_PlainSession]) -> PlainBlock | None:
 
 
 def _convert(grades: Floats, within: Range) -> tuple[Floats, NDArray[np.bool_]]:
-    """`Range.convert` for an array; outsiders keep their number."""
+    """Convert an array like `Range.convert`, without clipping."""
     if within.low == LOWEST and within.high == HIGHEST:
         return grades, (grades < LOWEST) | (grades > HIGHEST)
     share = (grades - within.low) / (within.high - within.low)
@@ -194,7 +191,7 @@ def _convert(grades: Floats, within: Range) -> tuple[Floats, NDArray[np.bool_]]:
 
 
 def _places(grades: Floats) -> NDArray[np.uint16]:
-    """Double the ranks on each ballot, (S, R, C); 0: no grade."""
+    """Double the rank on each ballot, (S, R, C); 0: no grade."""
     places = np.ones(grades.shape, dtype=np.uint16)
     for rival in range(grades.shape[2]):
         other = grades[:, :, rival : rival + 1]

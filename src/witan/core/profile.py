@@ -1,8 +1,8 @@
-"""Ballots of a session as rows, of millions as arrays.
+"""Ballots as rows of one session, and as arrays over many sessions.
 
-Sessions last, so that every pass of a rule runs over contiguous sessions. Ranks are held as
-*places*, twice the rank, so that the mean rank of tied candidates is a whole number; they fit one
-byte at council sizes, and a rule that walks a block of sessions stays inside the cache.
+Sessions are the last axis, so that rules iterate over contiguous sessions. Ranks are stored as
+*places*, twice the rank, so that the mean rank of tied candidates is a whole number. At council
+sizes a place fits one byte, and a block of sessions fits the processor's cache.
 """
 
 from abc import abstractmethod
@@ -27,30 +27,30 @@ Floats = NDArray[np.floating[Any]]
 Places = NDArray[np.unsignedinteger[Any]]
 
 MAX_CANDIDATES = 1_000
-"""Most candidates of a session; matchups grow with their square."""
+"""Maximum number of candidates in a session; matchups grow with the square."""
 
 ROUNDING_VARIANCE = 1 / 12
-"""Variance of rounding to a whole number: no whole grade or rank is known more exactly."""
+"""Variance of rounding to a whole number: the minimum uncertainty of a whole grade or rank."""
 
 ORDER_VARIANCE = 1 / 2
-"""Least residual variance of ranks. Two candidates in coin-flip order differ by ±1 rank on every
-ballot, a variance of 1 or twice this, however clearly the others are ordered."""
+"""Minimum residual variance of ranks. Two candidates in random order differ by ±1 rank on every
+ballot, a variance of 1, which is twice this, however clearly the others are ordered."""
 
 FRACTION_VARIANCE = 1 / 48
-"""The same for fractional grades: made of whole ones, they are no finer than half a point."""
+"""The same for fractional grades, which combine whole ones and are no finer than half a point."""
 
 BLOCK_CELLS = 1 << 18
-"""Cells (R, C, S) in one call of a rule: a megabyte of float32."""
+"""Maximum number of cells (R, C, S) in one call of a rule: a megabyte of float32."""
 
 
 def per_session(values: NDArray[Any]) -> list[Any]:
-    """Arrays with sessions last as one list per session, None for NaN."""
+    """Convert an array to one list per session, None for NaN."""
     last = values.ndim - 1
     return none_for_nan(values.transpose(last, *range(last)))
 
 
 def none_for_nan(values: NDArray[Any]) -> list[Any]:
-    """An array as lists, None for NaN."""
+    """Convert an array to lists, with None for NaN."""
     if values.dtype.kind == "f":
         unknown = np.isnan(values)
         if unknown.any():
@@ -60,7 +60,7 @@ def none_for_nan(values: NDArray[Any]) -> list[Any]:
 
 
 def to_double(values: NDArray[Any]) -> Floats:
-    """Double precision; a single-precision number has the digits it is written with."""
+    """Convert to double precision; single-precision numbers keep their decimal digits."""
     if values.dtype != np.float32:
         return np.asarray(values, dtype=np.float64)
     return np.array([float(str(value)) for value in values.ravel()]).reshape(values.shape)
@@ -68,7 +68,7 @@ def to_double(values: NDArray[Any]) -> Floats:
 
 @lru_cache(maxsize=64)
 def pair_indices(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First and second of every pair of n, in order; read-only."""
+    """Return first and second of every pair of n, in order; read-only."""
     first, second = np.triu_indices(n, k=1)
     first.setflags(write=False)
     second.setflags(write=False)
@@ -77,16 +77,16 @@ def pair_indices(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 @lru_cache(maxsize=64)
 def pair_mask(n: int) -> NDArray[np.bool_]:
-    """The pairs of `pair_indices`, shape (n, n, 1); read-only."""
+    """Return `pair_indices` as a mask, shape (n, n, 1); read-only."""
     mask = np.triu(np.ones((n, n), dtype=np.bool_), k=1)[:, :, np.newaxis]
     mask.setflags(write=False)
     return mask
 
 
 def closure(links: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Find pairs with a path of links from i to j, (C, C, …).
+    """Find pairs with a path of links between them, (C, C, …).
 
-    The diagonal marks cycles.
+    The path of pair (i, j) leads from i to j; the diagonal marks cycles.
 
     Source: Warshall, "A theorem on Boolean matrices", Journal of the ACM 9 (1962) 11–12.
     """
@@ -112,17 +112,17 @@ class Profile:
     weights : float array, shape (R, S), optional
         Non-negative ballot weights; None means 1 each.
     lengths : integer array, shape (R, S), optional
-        How many candidates each ballot ranked, where that is not the number of places held
-        (recusal after counting keeps the reviewer's own candidate in it).
+        Number of candidates that each ballot ranked, if different from its number of places:
+        recusal after counting includes the reviewer's own candidate.
     eligible : integer array, shape (R, S), optional
-        How many candidates each ballot could have ranked; None means C.
+        Number of candidates that each ballot could have ranked; None means C.
     reliability : float array, shape (R, S), optional
         Weights learned from other sessions; only the rule ``weighted_borda`` reads them.
     rounding : float array, shape (S,), optional
         Variance of rounding to the steps of a coarser scale that grades were converted from; NaN
-        where they were given from 1 to 10.
+        for grades originally on 1–10.
     ballot_weights : float array, shape (R, S), optional
-        The weights as the ballots state them; None: those of `weights`.
+        The weights that the ballots state; None: the same as `weights`.
     """
 
     places: Places
@@ -175,22 +175,22 @@ class Profile:
 
     @property
     def n_reviewers(self) -> int:
-        """R, the rows: ballots per session."""
+        """R, the number of ballots per session."""
         return int(self.places.shape[0])
 
     @property
     def n_candidates(self) -> int:
-        """C."""
+        """C, the number of candidates."""
         return int(self.places.shape[1])
 
     @property
     def n_sessions(self) -> int:
-        """S."""
+        """S, the number of sessions."""
         return int(self.places.shape[2])
 
     @property
     def ranks(self) -> NDArray[np.float64]:
-        """Ranks as floats, (R, C, S): 1 is best, NaN no vote."""
+        """Float ranks, (R, C, S): 1 is best, NaN is no vote."""
         return np.where(self.places > 0, self.places / 2.0, np.nan)
 
     @cached_property
@@ -209,10 +209,10 @@ class Profile:
 
     @cached_property
     def gradable(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Sessions decidable by grades, shape (S,) each.
+        """Two masks of the sessions that grades can decide, shape (S,).
 
-        First those with two or more ballots that grade two or more candidates, not all flat; then
-        those of them in which every ballot that ranks two candidates also grades two.
+        The first selects sessions with two or more ballots that grade two or more candidates, not
+        all equally; the second those of them in which every ballot that ranks two also grades two.
         """
         graded, grades = self.grade_mask, self.grades
         two = graded.sum(axis=1) >= 2
@@ -230,25 +230,25 @@ class Profile:
         return enough, enough & ~missing.any(axis=0)
 
     def mask_weighed(self, cells: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Drop cells, (R, C, S), of ballots without weight."""
+        """Drop cells, (R, C, S), of ballots of weight 0."""
         return cells if self.weights is None else cells & (self.weights > 0)[:, np.newaxis]
 
     def take(self, sessions: slice | NDArray[np.integer[Any]] | NDArray[np.bool_]) -> "Profile":
-        """The profile of some sessions; a slice gives views, not copies."""
+        """Select sessions; a slice returns views, not copies."""
         rounding = None if self.rounding is None else self.rounding[sessions]
         return self._index((..., sessions), rounding)
 
     def keep_ballots(self, rows: NDArray[Any] | slice) -> "Profile":
-        """The same profile with only these ballots (rows of the first axis)."""
+        """Return the profile with only these ballots (rows of the first axis)."""
         return self._index(rows, self.rounding)
 
     def keep_candidates(self, seats: NDArray[np.integer[Any]]) -> "Profile":
-        """The same profile with only these candidates; places keep their gaps."""
+        """Return the profile with only these candidates; gaps in places remain."""
         grades = None if self.grades is None else self.grades[:, seats]
         return replace(self, places=self.places[:, seats], grades=grades)
 
     def _index(self, index: Any, rounding: Floats | None) -> "Profile":
-        # Quoted: the types would be rebuilt for every recount.
+        # Annotations are quoted so that they are not evaluated for every recount.
         def cut(array: "NDArray[Any] | None") -> Any:
             return None if array is None else array[index]
 
@@ -264,20 +264,20 @@ class Profile:
         )
 
     def replace_weights(self, weights: Floats | None) -> "Profile":
-        """The same profile under other ballot weights, shape (R, S)."""
+        """Return the profile with other ballot weights, shape (R, S)."""
         return replace(self, weights=weights, ballot_weights=None)
 
     def unscale_weights(self) -> "Profile":
-        """The same profile in the units of the ballots' weights."""
+        """Return the profile with the weights that the ballots state."""
         return self if self.ballot_weights is None else self.replace_weights(self.ballot_weights)
 
     @property
     def sessions_per_block(self) -> int:
-        """Sessions that a cache holds."""
+        """Number of sessions that fit the processor's cache."""
         return max(1, BLOCK_CELLS // max(1, self.n_reviewers * self.n_candidates))
 
     def blocks(self) -> Iterator[tuple[slice, "Profile"]]:
-        """Cache-sized slices of the session axis, each with its view."""
+        """Yield cache-sized slices of the session axis, each with its view."""
         step = self.sessions_per_block
         for start in range(0, self.n_sessions, step):
             where = slice(start, min(start + step, self.n_sessions))
@@ -312,14 +312,14 @@ class Matchups:
         """Ballots for i over j minus the reverse, shape (C, C, S)."""
         margins: NDArray[Any] = self.wins - self.wins.swapaxes(0, 1)
         if margins.dtype.kind == "f":
-            # Weights such as .1 + .2 against .3 leave dust that would make a majority.
+            # With weights such as .1 + .2 against .3, a rounding error would make a majority.
             most = np.abs(self.wins).max(axis=(0, 1), initial=0.0)
             margins[np.abs(margins) <= 1e-9 * most] = 0.0
         return margins
 
     @property
     def comparisons(self) -> NDArray[Any]:
-        """Weight of the ballots comparing i with j, shape (C, C, S)."""
+        """Weight of ballots that compare i with j, shape (C, C, S)."""
         met: NDArray[Any] = self.wins + self.wins.swapaxes(0, 1) + self.level
         return met
 
@@ -327,19 +327,19 @@ class Matchups:
 def matchups(profile: Profile) -> Matchups:
     """Count every pair of candidates against each other, over all ballots.
 
-    A ballot says something of a pair only if it ranks both. Unweighted counts are whole numbers
-    of the smallest type that holds them.
+    A ballot counts for a pair only if it ranks both. Unweighted counts are whole numbers of the
+    smallest sufficient type.
     """
     places, weights = profile.places, profile.weights
     n_reviewers, n_candidates, n_sessions = places.shape
     counted: np.dtype[Any] = np.dtype(np.float64)
     if weights is None:
         counted = np.dtype(np.int8 if n_reviewers < 128 else np.int32)
-    # An unranked place, 0, becomes the largest number of its type: below everything.
+    # An unranked place, 0, becomes the largest number of its type, below all others.
     last = places - places.dtype.type(1)
     ranked = profile.rank_mask
 
-    # Quoted: the types would be rebuilt for every count.
+    # Annotations are quoted so that they are not evaluated for every count.
     def total(votes: "NDArray[np.bool_]") -> "NDArray[Any]":
         if weights is not None:
             weighed: NDArray[Any] = np.einsum("r...s,rs->...s", votes, weights)
@@ -366,7 +366,7 @@ def matchups(profile: Profile) -> Matchups:
 
 
 def ranks_to_places(ranks: Floats) -> Places:
-    """Twice the rank in the smallest sufficient unsigned type; 0 for NaN.
+    """Convert ranks to places in the smallest sufficient type; 0 for NaN.
 
     Raises
     ------
@@ -400,13 +400,13 @@ class Vote:
     grades
         Overall grade per candidate; NaN: none.
     length, eligible
-        Candidates ranked, and candidates that could have been, as `Profile` takes them.
+        Number of candidates ranked, and of those that could have been, as in `Profile`.
     mismatch
-        Its ranking and its grades strictly contradict each other in some pair.
+        Whether its ranking and its grades strictly contradict each other on some pair.
     paired
-        One opinion on two candidates.
+        Whether it is a comparison of two candidates.
     omitted
-        Seats on its sheet without a grade; `grades` has the lowest for them.
+        Seats on its sheet without a grade; `grades` has the lowest grade for them.
     """
 
     reviewer: str
@@ -429,9 +429,9 @@ class VoteBlock:
     Parameters
     ----------
     candidates
-        Per session, in seat order.
+        Candidates of each session, in seat order.
     reviewers, kinds
-        Per session, one for each vote.
+        Reviewer and kind of each vote, per session.
     places : int array, shape (S, R, C)
         Twice the rank; 0: no vote.
     grades : float array, shape (S, R, C)
@@ -447,10 +447,10 @@ class VoteBlock:
     grades: Floats
     eligible: NDArray[Any]
     rankings: dict[tuple[str, ...], dict[tuple[int, ...], Groups]] = field(default_factory=dict)
-    """Groups by candidates and places: many ballots of a history rank alike."""
+    """Cache of groups by candidates and places, because many ballots rank alike."""
 
     def groups(self, session: int) -> list[Groups]:
-        """The rankings of a session's votes, best first."""
+        """Return the rankings of a session's votes, best first."""
         names = self.candidates[session]
         known = self.rankings.setdefault(names, {})
         return [
@@ -459,7 +459,7 @@ class VoteBlock:
         ]
 
     def notes(self, session: int, taus: Iterable[float | None]) -> Iterator[Note]:
-        """Fields of `BallotNote` of a session's votes."""
+        """Yield the fields of `BallotNote` of a session's votes."""
         names = self.reviewers[session]
         return zip(names, taus, repeat(1.0), repeat(False), self.groups(session))
 
@@ -476,7 +476,7 @@ class VoteBlock:
         return groups
 
     def votes(self, session: int) -> Iterator[Vote]:
-        """The votes of a session, as rows."""
+        """Yield the votes of a session as rows."""
         for reviewer, kind, groups, places, grades, eligible in zip(
             self.reviewers[session],
             self.kinds[session],
@@ -501,7 +501,7 @@ class VoteBlock:
 
 
 class LazyRows(Sequence[Row]):
-    """Rows of one session of a block, made on first use."""
+    """Rows of one session of a block, built on first use."""
 
     __slots__ = ("_rows",)
 
@@ -510,7 +510,7 @@ class LazyRows(Sequence[Row]):
 
     @abstractmethod
     def make_rows(self) -> Iterable[Row]:
-        """Make all rows."""
+        """Build all rows."""
 
     def _all(self) -> tuple[Row, ...]:
         if self._rows is None:
@@ -547,7 +547,7 @@ class BlockVotes(LazyRows[Vote]):
         self.block, self.session = block, session
 
     def make_rows(self) -> Iterator[Vote]:
-        """Make the votes of the session."""
+        """Build the votes of the session."""
         return self.block.votes(self.session)
 
     def __len__(self) -> int:
@@ -562,17 +562,17 @@ class Electorate:
     Parameters
     ----------
     candidates
-        In seat order: the declared roster, else by name.
+        Candidates in seat order: as in the declared roster, or by name without one.
     offered
-        Per candidate, the seats that could have voted for it, abstentions included.
+        Per candidate, the number of seats that could have voted for it, abstentions included.
     abstentions
-        Reviewer and reason.
+        Reason by reviewer.
     order_kept
-        Per reviewer who saw pairs in both orders: pairs judged alike, and pairs seen twice.
+        By reviewer that saw pairs in both orders: pairs judged alike, and pairs seen in both.
     at
         When its first ballot was cast; None: unknown.
     scales
-        On which grades are given, where that is not 1–10 beyond doubt.
+        Scales of grades that are not certainly on 1–10.
     stands_for
         Per candidate, the seat that was judged in its place, because both have the same answer and
         share a place on every sheet. Empty: no copies.
@@ -624,7 +624,7 @@ class Electorate:
         return [vote.mismatch for vote in self.votes]
 
     def notes(self, taus: Iterable[float | None]) -> list[Note]:
-        """Fields of `BallotNote` of each vote, given its τ."""
+        """Return the fields of `BallotNote` of each vote, given its τ."""
         if isinstance(self.votes, BlockVotes):
             return list(self.votes.block.notes(self.votes.session, taus))
         return [
@@ -634,11 +634,11 @@ class Electorate:
 
     @property
     def is_paired(self) -> bool:
-        """True with a comparison of two candidates among the votes."""
+        """True if any vote is a comparison of two candidates."""
         return not isinstance(self.votes, BlockVotes) and any(vote.paired for vote in self.votes)
 
     def scale_weights(self, weights: Mapping[str, float]) -> "Electorate":
-        """Multiply votes by weights per reviewer; weight 0 makes an abstention."""
+        """Multiply votes' weights by reviewer; a weight of 0 becomes an abstention."""
         if not weights:
             return self
         weighed = [

@@ -1,4 +1,4 @@
-"""Random bytes drawn from a seed, the same everywhere."""
+"""Random bytes from a seed, the same on every machine."""
 
 from collections.abc import Sequence
 from hashlib import shake_256
@@ -6,30 +6,30 @@ from hashlib import shake_256
 from witan.errors import InvalidParameter
 
 FIRST_BYTES = 256
-"""First number of bytes to draw, enough for the sheets of most councils."""
+"""Initial number of bytes to draw, enough for the sheets of most councils."""
 
 SHEETS, MIRRORS, LABEL_MAPS, FENCES, BACKOFF = range(5)
-"""Purposes of one seed, each with its own bytes."""
+"""Purposes that each draw different bytes from the same seed."""
 
 
 class RandomStream:
-    """Random bytes of a purpose and a seed, and draws made from them.
+    """Random bytes for a purpose and a seed, and draws from them.
 
-    The bytes are SHAKE-256 of the numbers in decimals, so they are the same on every machine and
-    in every version of Python and NumPy. They are not secret: anyone who knows or guesses the seed
-    can compute them. The seeds (7,) and (7, 0) differ.
+    The bytes are the SHAKE-256 hash of the numbers in decimal, so they are the same on every
+    machine and in every version of Python and NumPy. They are not secret: anyone who knows or
+    guesses the seed can compute them. The seeds (7,) and (7, 0) differ.
 
     Parameters
     ----------
     purpose
         `SHEETS`, `MIRRORS`, `LABEL_MAPS`, `FENCES` or `BACKOFF`.
     seed
-        Non-negative integers, any number of them.
+        Any number of non-negative integers.
 
     Raises
     ------
     InvalidParameter
-        If a number of the seed is negative, or no integer.
+        If a number of the seed is negative or not an integer.
 
     References
     ----------
@@ -61,5 +61,5 @@ class RandomStream:
         return self.take(1)[0] % 2 == 1
 
     def fraction(self) -> float:
-        """Draw a number of [0, 1), uniformly among the multiples of 2⁻⁵³."""
+        """Draw uniformly from the multiples of 2⁻⁵³ in [0, 1)."""
         return (int.from_bytes(self.take(8)) >> 11) * 2.0**-53

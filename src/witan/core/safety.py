@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from witan.core.gate import Evidence, SafetyVerdict
 
 NEARBY = 300
-"""Characters within which the parts of a contact record belong together."""
+"""Maximum distance in characters between parts of one contact record."""
 
 SSN = re.compile(r"(?<![\w.-])(\d{3})-(\d{2})-(\d{4})(?![\w-])", re.ASCII)
 LABELLED_SSN = re.compile(
@@ -28,7 +28,7 @@ ISSUER = re.compile(
     r"|(?:6011|64[4-9]\d|65\d\d)\d{12}|35\d{14}|62\d{14,17}",
     re.ASCII,
 )
-"""Lengths and first digits that card networks issue; 13 digits are barcodes by now."""
+"""Lengths and first digits that card networks issue; 13 digits now mean a barcode."""
 
 PUBLISHED_CARDS = frozenset(
     {
@@ -56,7 +56,7 @@ PUBLISHED_CARDS = frozenset(
         "6200000000000005",
     }
 )
-"""Numbers that payment processors publish for tests."""
+"""Test numbers published by payment processors."""
 
 EMAIL = re.compile(r"(?<![\w.+-])([\w.+-]{1,64})@([\w-]{1,63}(?:\.[\w-]{1,63}){1,4})", re.ASCII)
 OFFICE = re.compile(
@@ -80,23 +80,23 @@ STREET = re.compile(
 )
 
 _PLAIN = str.maketrans("\u2010\u2011\u2012\u2013\xa0\u202f", "----" + " " * 2)
-"""Typographic hyphens and blanks, one character each so that spans hold."""
+"""Typographic hyphens and blanks, replaced one for one so that spans stay valid."""
 
 FLAGS = ("dangerous_instructions", "weapon_making", "malware_hacking", "self_harm", "pii_exposure")
-"""Findings of the embedded check, in the order in which they are reported."""
+"""Flags of the built-in check, in reporting order."""
 
 LOOK_BACK = 200
-"""Characters before a match that may hold its cue or its excuse, within its sentence."""
+"""Number of characters to search before a match, within its sentence, for cues or excuses."""
 
 
 def exposures(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the first exposure of each kind.
+    """Yield the first exposure of each kind of personal data.
 
     Yields
     ------
     (what, start, end)
-        What is shown, in words, and where it stands: ``text[start:end]``. For a contact record
-        that is its e-mail address.
+        What is exposed, in words, and its location ``text[start:end]``; for a contact record, the
+        location of its e-mail address.
     """
     text = text.translate(_PLAIN)
     kinds = (
@@ -111,7 +111,7 @@ def exposures(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _social_security_numbers(text: str) -> Iterator[tuple[int, int]]:
-    """Numbers plausible as issued; placeholders excluded."""
+    """Find social security numbers that may have been issued, without placeholders."""
     for expression in (SSN, LABELLED_SSN):
         for match in expression.finditer(text):
             area, group, serial = match.groups()
@@ -148,7 +148,7 @@ def _contact_records(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_near(positions: list[int], position: int) -> bool:
-    """True if one of these sorted positions lies within reach."""
+    """True if any of these sorted positions is within `NEARBY` characters."""
     first = bisect_left(positions, position - NEARBY)
     return first < len(positions) and positions[first] <= position + NEARBY
 
@@ -184,7 +184,7 @@ ELSEWHERE = _words(
     foam | cosplay | replica | spray | massage | bath | seed | cocoa | chocolate | stink | photo
     logic | fork"""
 )
-"""Words that, between act and object, make it another object: "bath bomb", "shelter for"."""
+"""Words between act and object that change the object: "bath bomb", "shelter for"."""
 
 EXPLOSIVES = r"bombs?(?! (?:shelter|calorimeter|cyclone|squad|threat|disposal|drill))|grenades?"
 MALWARE = (
@@ -207,9 +207,9 @@ class SafetyPattern:
     act, harm
         Regular expressions of the act and of its object.
     reach
-        How many words may stand between the two.
+        Maximum number of words between the two.
     cue
-        Regular expression of a sign of teaching just before the act; None if none is needed.
+        Regular expression for a sign of instruction just before the act; None if none is needed.
     """
 
     flag: str
@@ -229,7 +229,7 @@ class SafetyPattern:
         object.__setattr__(self, "expression", expression)
 
     def teaches(self, before: str, act: str) -> bool:
-        """True if the act, after its sentence's beginning, is an instruction."""
+        """True if the text before the act makes it an instruction."""
         if self.cue is None or self.cue.search(before):
             return True
         return not act.endswith("ing") and IMPERATIVE.search(before) is not None
@@ -337,17 +337,17 @@ PATTERNS = (
         cue=None,
     ),
 )
-"""Patterns of the embedded check, apart from personal data."""
+"""Patterns of the built-in check, except for personal data."""
 
 TURN = re.compile(
     r";|:(?!\W{0,4}(?:how|instructions?|guides?|steps?|ways?|recipes?)\b)"
     r"|\b(?:but|however|though|yet|nevertheless|anyway|that said|instead|here(?:'s| is| are)"
     r"|step \d{1,2})\b|, (?:and|so|then)\b"
 )
-"""Words at which a clause turns: what excused its beginning does not excuse its end."""
+"""Words that end an excuse: one before them does not apply after them."""
 
 EXCUSES = (
-    re.compile(  # a refusal to do one of the things a reply does
+    re.compile(  # a refusal to answer or help
         r"\b(?:i|we)\b.{0,20}?\b(?:can't|cannot|can not|won't|will not|shouldn't|refuse"
         r"|declin\w{1,4}|unable|not (?:able|going|comfortable|willing)|don't|do not)\b"
         r"(?:\W{1,3}\w{1,24}){0,4}?\W{1,3}(?:provid|help|assist|giv|shar|explain|describ|tell|teach|show|offer|writ|creat"
@@ -365,11 +365,11 @@ EXCUSES = (
         r"|intrusion|intruder|exploit|breach|abuse|poisoning|accident|terroris|violence|suicide"
         r"|self-harm|harm|injur|misuse)"
     ),
-    re.compile(  # it would be wrong to say
+    re.compile(  # a statement that it would be wrong to say so
         r"\b(?:irresponsible|unethical|illegal|unlawful|inappropriate|unsafe|wrong|a crime)\b"
         r"(?: for \w{1,20})? to\b"
     ),
-    re.compile(  # the question repeated
+    re.compile(  # a repetition of the question
         r"(?<!as )\byou(?:'ve| have|'re| are)?\W{1,2}ask(?:ed|ing)?\b"
         r"|\brequests? (?:for|about|that)\b"
     ),
@@ -379,14 +379,14 @@ EXCUSES = (
         r"(?:arrested|convicted|charged|accused|sentenced))\b(?:(?!\byou\b)[^,]){0,120}$"
     ),
 )
-"""Words in its own clause that make a dangerous phrase harmless."""
+"""Words that make a dangerous phrase in the same clause harmless."""
 
 DISOWNED = re.compile(
     r"\W{0,4}(?:\w{1,20}\W{1,3}){0,4}?(?:is|are|isn't|aren't|is not|are not)\W{1,3}"
     r"(?:not )?(?:something |anything )?(?:that )?(?:i|we)(?:'m| am| are)?\W{1,3}"
     r"(?:can|will|won't|cannot|not|unable)\b"
 )
-"""The refusal that follows: "… is something I can't help with"."""
+"""A refusal after the phrase: "… is something I can't help with"."""
 
 _FOLD = str.maketrans(
     string.ascii_uppercase + "\u2019\u2018\u02bc\u2010\u2011\t\x0b\x0c\r\xa0",
@@ -407,8 +407,8 @@ def check(text: str) -> SafetyVerdict:
     Returns
     -------
     SafetyVerdict
-        Flags in the order of `FLAGS`; as evidence the first finding of each pattern, since one
-        is enough to fail and more would only repeat it.
+        Flags in the order of `FLAGS`, with only the first finding of each pattern as evidence,
+        because one is enough to fail.
     """
     personal = (Evidence("pii_exposure", f"shows {what}", *at) for what, *at in exposures(text))
     evidence = (*_instructions(_fold(text)), *personal)
@@ -417,7 +417,7 @@ def check(text: str) -> SafetyVerdict:
 
 
 def _fold(text: str) -> str:
-    """Lowercase text with NUL between sentences, at unchanged length."""
+    """Lowercase a text and put NUL between sentences, without changing its length."""
     folded = text.replace("\0", " ").translate(_FOLD)
     folded = _FULL_STOP.sub(lambda stop: (stop[1] or "") + "\0", folded)
     return _NEW_LINE.sub("\0", folded).replace("\n", " ")

@@ -1,4 +1,4 @@
-"""Recognition of the scale of all grades of one source."""
+"""Recognise the scale of all grades from one source."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -32,39 +32,39 @@ FIVE, SEVEN = Range(1.0, 5.0), Range(1.0, 7.0)
 TEN, TWENTY, HUNDRED = Range(0.0, 10.0), Range(0.0, 20.0), Range(0.0, 100.0)
 
 SIZES = (UNIT, TEN)
-"""A scale up to 1, one up to 10; what lies beyond is on one up to 100."""
+"""A scale up to 1 and one up to 10; larger grades are on a scale up to 100."""
 
 NATIVE_SCALE = Scale()
 """The scale of the council's own reviews."""
 
 BULK = 0.9
-"""Share of the grades in one range from which the others count as outliers."""
+"""Minimum share of grades in one range for the others to count as outliers."""
 
 MOST_UNREAD = 512
-"""Grades of one reviewer to collect before equal ones are counted and read together."""
+"""Number of a reviewer's grades to collect before equal ones are read and counted together."""
 
 LONGEST_VALUE = 40
-"""Most characters of a textual grade to collect; longer ones are read at once."""
+"""Maximum length of a textual grade to collect; longer ones are read immediately."""
 
 MOST_REVIEWERS = 1000
-"""Most reviewers whose scales are recognised one by one."""
+"""Maximum number of reviewers for recognising scales reviewer by reviewer."""
 
 MOST_CANDIDATES = 256
-"""Most candidates of a reviewer with an entry each; beyond, some share one."""
+"""Maximum number of a reviewer's candidates with separate entries; beyond it, some share one."""
 
 FEWEST_CANDIDATES = 2
-"""Fewest highly graded candidates to show that a reviewer has its own scale."""
+"""Minimum number of highly graded candidates to show that a reviewer has its own scale."""
 
 CHANCE = 0.1
 """Likelihood below which a reviewer is not on the scale of the others."""
 
 DOUBTFUL = 0.5
-"""Share in one range from which, below `BULK`, the grades are refused."""
+"""Minimum share in one range for it to be likely; below `BULK`, the scale is unclear."""
 
 
 @dataclass(slots=True)
 class _Numbers:
-    """The plain numbers on one criterion, summed up independently of their order."""
+    """Order-independent summary of the plain numbers on one criterion."""
 
     n: int = 0
     low: float = inf
@@ -101,14 +101,14 @@ class _Numbers:
         return self.fits[scale] / self.n
 
     def describe_fit(self, scale: Range) -> str:
-        """State the number of grades clamped by this scale."""
+        """State how many grades this scale would clamp."""
         out = self.n - self.fits[scale]
         return f"clamps {out:,} of {self.n:,} grades" if out else "takes all of them"
 
 
 @dataclass(slots=True)
 class _Grades:
-    """One reviewer's plain numbers for a candidate: count, sum, excess by size."""
+    """One reviewer's numbers for a candidate: count, sum, excess by size."""
 
     n: int = 0
     total: float = 0.0
@@ -128,7 +128,7 @@ class _Candidates:
     are_hashed: bool = False
 
     def add(self, name: str, number: float, times: int) -> None:
-        """Count a number; names beyond `MOST_CANDIDATES` share entries, whatever their order."""
+        """Count a number; beyond `MOST_CANDIDATES`, names share entries by hash."""
         key = _bucket(name) if self.are_hashed else name
         entry = self.entries.get(key)
         if entry is None:
@@ -141,7 +141,7 @@ class _Candidates:
             self.entries, self.are_hashed = self.hash_entries(), True
 
     def hash_entries(self) -> dict[str, _Grades]:
-        """The entries by bucket of their names."""
+        """Return the entries by the hash bucket of their names."""
         if self.are_hashed:
             return self.entries
         buckets: dict[str, _Grades] = {}
@@ -156,7 +156,7 @@ def _bucket(name: str) -> str:
 
 @dataclass(slots=True)
 class _Criterion:
-    """The grades on one criterion, by the way they are written."""
+    """The grades on one criterion, by form of notation."""
 
     unread: list[tuple[str | None, float | str]] = field(default_factory=list)
     plain_numbers: _Numbers = field(default_factory=_Numbers)
@@ -167,7 +167,7 @@ class _Criterion:
     are_numbers: bool = True
 
     def add(self, value: object, candidate: str | None) -> None:
-        """Count one grade, by candidate where the count is by reviewer."""
+        """Count one grade, and by candidate if it is one reviewer's count."""
         if type(value) is bool:
             self.words += 1
             self.are_numbers = False
@@ -179,13 +179,13 @@ class _Criterion:
             self.are_numbers = False
 
     def add_numbers(self, grades: Iterable[tuple[str | None, float | str]]) -> None:
-        """Take in grades by candidate; count them on demand, or when many."""
+        """Collect grades by candidate; count them on demand, or when many."""
         self.unread.extend(grades)
         if len(self.unread) > MOST_UNREAD:
             self.fold()
 
     def merge(self, other: "_Criterion") -> None:
-        """Take in the grades of another."""
+        """Add the counts of another criterion."""
         other.fold()
         self.plain_numbers.merge(other.plain_numbers)
         self.are_numbers = self.are_numbers and other.are_numbers
@@ -201,18 +201,18 @@ class _Criterion:
 
     @property
     def units(self) -> set[float]:
-        """Denominators of the grades; 100 for per cent."""
+        """Denominators of the grades; 100 for percentages."""
         self.fold()
         return {*self.lowest_grades, *([100.0] if self.percents else [])}
 
     @property
     def is_mixed(self) -> bool:
-        """True for different denominators, or some in per cent."""
+        """True for different denominators, or fractions and percentages together."""
         self.fold()
         return len(self.lowest_grades) + bool(self.percents) > 1
 
     def stated_range(self) -> Range | None:
-        """The scale written in the grades themselves, if any."""
+        """Return the scale written in the grades themselves, if any."""
         self.fold()
         if self.is_mixed:
             return UNIT
@@ -228,7 +228,7 @@ class _Criterion:
         return self.are_numbers and scale.low <= numbers.low and numbers.high <= scale.high
 
     def fold(self) -> None:
-        """Count the grades taken in; equal ones are read once."""
+        """Count the collected grades; equal ones are read once."""
         unread, self.unread = self.unread, []
         for (candidate, value), times in Counter(unread).items():
             if isinstance(value, str):
@@ -260,7 +260,7 @@ class _Criterion:
 
 @dataclass(slots=True)
 class _Parts:
-    """Criteria of their own scale, criteria of a shared one, and alternatives."""
+    """Criteria with their own scale, criteria with a shared one, and alternatives."""
 
     ranges: dict[str, Range] = field(default_factory=dict)
     pooled_numbers: _Numbers = field(default_factory=_Numbers)
@@ -268,7 +268,7 @@ class _Parts:
     alternatives: dict[str, tuple[Range, ...]] = field(default_factory=dict)
 
     def merge(self, reading: _Criterion) -> None:
-        """Read these grades on one scale with the others."""
+        """Add these grades to those with a shared scale."""
         self.pooled_numbers.merge(reading.numbers)
         if reading.is_mixed:
             self.units |= reading.units
@@ -276,7 +276,7 @@ class _Parts:
     def scale(
         self, whole: Range | None = None, but: Mapping[str, Range] = MappingProxyType({})
     ) -> Scale:
-        """The scale of the shared criteria, with exceptions."""
+        """Return the scale of the shared criteria, with exceptions."""
         apart = {**self.ranges, **but}
         if whole is None:
             often = Counter(apart.values())
@@ -287,7 +287,7 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """The scale of a source, and those of deviating reviewers."""
+    """The scale of a source, and the scales of deviating reviewers."""
 
     shared_scale: Scale
     reviewer_scales: Mapping[str, Scale] = field(default_factory=dict)
@@ -296,12 +296,12 @@ class Scales:
 
     @property
     def is_native(self) -> bool:
-        """True if all grades are on 1–10 beyond doubt."""
+        """True if all grades are certainly on 1–10."""
         is_stated = self.shared_scale.instead or self.shared_scale.words
         return self.takes_all and self.shared_scale.is_native and not is_stated
 
     def of(self, reviewer: str) -> Scale:
-        """The scale of this reviewer's grades."""
+        """Return the scale of this reviewer's grades."""
         return self.reviewer_scales.get(reviewer, self.shared_scale)
 
 
@@ -313,7 +313,7 @@ class GradeEvidence:
         self._crowd: dict[str, _Criterion] | None = None
 
     def add(self, ballot: Ballot) -> None:
-        """Take in the grades of a ballot, unless it declares its scale."""
+        """Add the grades of a ballot, unless it declares its scale."""
         if ballot.scale is not None or not ballot.grades:
             return
         criteria = self._crowd
@@ -330,7 +330,7 @@ class GradeEvidence:
             self._reviewers = {}
 
     def add_table(self, table: BallotTable) -> None:
-        """Take in a table's grades, all before those of any ballot."""
+        """Add a table's grades; tables must come before ballots."""
         reviewers: dict[str, list[dict[str, float]]] = {}
         for reviewer, grades in zip(table.reviewers, table.grades, strict=True):
             reviewers.setdefault(reviewer, []).append(grades)
@@ -353,7 +353,7 @@ class GradeEvidence:
                 _scale_of(criteria, HOLISTIC).add(grade_or_sheet, candidate)
 
     def scale(self) -> Scale:
-        """The scale of the source, all reviewers together; see `scales`."""
+        """Recognise one scale for all reviewers of the source; see `scales`."""
         return self._pool_scales().shared_scale
 
     def _pool_scales(self) -> Scales:
@@ -363,17 +363,17 @@ class GradeEvidence:
         return Scales(scale, takes_all=all(fits))
 
     def scales(self) -> Scales:
-        """Recognise the source's scale and the smaller ones of single reviewers.
+        """Recognise the source's scale and any smaller ones of single reviewers.
 
-        All criteria together are read on one scale, but for those that are on another beyond
-        doubt: fractions up to 1 beside whole grades, or grades up to 100. Grades out of different
-        numbers, and in per cent beside others, are shares of their best. The order of the grades
+        All criteria share one scale, except those that are certainly on another: fractions up to 1
+        if others have whole grades, or grades up to 100. Fractions with different denominators, and
+        percentages among other grades, are shares of their own maximum. The order of the grades
         does not matter.
 
         Raises
         ------
         UnclearScale
-            If the numbers fit no scale, or two as well.
+            If the numbers fit no scale, or fit two equally well.
         """
         sizes = self._sizes() if len(self._reviewers) > 1 else {}
         if not sizes:
@@ -389,7 +389,7 @@ class GradeEvidence:
         return Scales(result[next(iter(result))], result)
 
     def _sizes(self) -> dict[str, dict[str, int]]:
-        """Reviewer to its criteria of a smaller scale, with sizes."""
+        """Map reviewers to the sizes of their criteria with a smaller scale."""
         result: dict[str, dict[str, int]] = {}
         for criterion in sorted({name for reading in self._reviewers.values() for name in reading}):
             grades = {
@@ -407,7 +407,7 @@ class GradeEvidence:
         kind: Mapping[str, int] = MappingProxyType({}),
         sizes: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     ) -> dict[str, _Criterion]:
-        """Grades per criterion from reviewers of one kind."""
+        """Pool reviewers' grades by criterion if their sizes match `kind`."""
         result: dict[str, _Criterion] = {}
         for reviewer in reviewers:
             mine = sizes.get(reviewer, {})
@@ -431,7 +431,7 @@ def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
     if parts.pooled_numbers.n:
         whole, others = _choose_range(parts.pooled_numbers, None)
         if whole.low == 1 and whole.high in parts.units:
-            whole = Range(0.0, whole.high)  # so that 6, 6/10 and 60% are one grade
+            whole = Range(0.0, whole.high)  # so that 6, 6/10 and 60% are equal
     result = parts.scale(whole)
     instead = {str(parts.scale(other)): None for other in others}
     for name, others in parts.alternatives.items():
@@ -443,11 +443,11 @@ def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
 
 
 def _smaller(criteria: Mapping[str, _Criterion]) -> dict[str, int]:
-    """Reviewers with plainly smaller scales than the others'.
+    """Find reviewers with clearly smaller scales than the others.
 
-    A reviewer uses a smaller scale if all its grades are on it and differ, most of the others' are
-    beyond it, and it grades several candidates that the others grade high, including one of the
-    better ones, which is very unlikely on the others' scale.
+    A reviewer uses a smaller scale if all its grades are on it and not all equal, most of the
+    others' grades are above it, and it grades several candidates that the others grade high,
+    including one of the better ones, with grades that would be unlikely on the others' scale.
     """
     numbers = {reviewer: reading.numbers for reviewer, reading in criteria.items()}
     size_of = {reviewer: _size(reading) for reviewer, reading in numbers.items()}
@@ -461,7 +461,7 @@ def _smaller(criteria: Mapping[str, _Criterion]) -> dict[str, int]:
         if not larger.n or larger.share(known) >= DOUBTFUL:
             continue
         if known is TEN and larger.share(TWENTY) >= DOUBTFUL:
-            continue  # twice as high is too little to be surely another scale
+            continue  # a factor of two does not show another scale
         high, better = _graded_high([(numbers[one], by_candidate[one]) for one in others])
         for reviewer, reading in numbers.items():
             if (
@@ -482,7 +482,7 @@ def _size(numbers: _Numbers) -> int:
 
 
 def _by_candidate(criteria: Mapping[str, _Criterion]) -> dict[str, dict[str, _Grades]]:
-    """Reviewer to its numbers by candidate, under the same keys for all."""
+    """Map reviewers to their numbers by candidate, with common keys."""
     if any(reading.candidates.are_hashed for reading in criteria.values()):
         return {
             reviewer: reading.candidates.hash_entries() for reviewer, reading in criteria.items()
@@ -493,9 +493,9 @@ def _by_candidate(criteria: Mapping[str, _Criterion]) -> dict[str, dict[str, _Gr
 def _graded_high(
     reviewers: Iterable[tuple[_Numbers, Mapping[str, _Grades]]],
 ) -> tuple[dict[str, _Grades], set[str]]:
-    """Candidates graded above the middle by most, and the better among them.
+    """Find candidates that most grade above the middle, and the better ones.
 
-    The better ones get at least their reviewers' average from most reviewers of several candidates.
+    The better ones get at least the reviewer's average from most reviewers of several candidates.
     """
     high: Counter[str] = Counter()
     better: Counter[str] = Counter()
@@ -515,18 +515,18 @@ def _graded_high(
 
 
 def _may_be_smaller(numbers: _Numbers, larger: _Numbers, scale: Range) -> bool:
-    """Check for varied grades, unlike a strict reviewer's."""
+    """Test if grades vary as a strict reviewer's would not."""
     if numbers.low == numbers.high:
         return False
     if scale is UNIT and not numbers.fractions:
-        # 0 and 1 may be the lowest grades of a wider scale, unless that begins at 1.
+        # 0 and 1 may be the lowest grades of a wider scale, unless that scale begins at 1.
         return numbers.low == 0 and numbers.high == 1 and larger.low >= 1
     # A strict reviewer on 0-100 may give only 0, 5 and 10.
     return not (scale is TEN and larger.fits[scale] > 0 and numbers.fives == numbers.n)
 
 
 def _is_unlikely(mine: Mapping[str, _Grades], high: Mapping[str, _Grades], size: int) -> bool:
-    """True if one reviewer's grades within this size are improbable."""
+    """True if a reviewer's grades are improbably small for the others' scale."""
     shared_reviewers = [name for name in mine if name in high]
     if len(shared_reviewers) < FEWEST_CANDIDATES:
         return False
@@ -537,7 +537,7 @@ def _is_unlikely(mine: Mapping[str, _Grades], high: Mapping[str, _Grades], size:
 
 
 def _split_criteria(criteria: Mapping[str, _Criterion]) -> _Parts:
-    """Criteria of their own scale, and the numbers of the others."""
+    """Split criteria into those with their own scale and the others."""
     parts = _Parts()
     binary: dict[str, _Criterion] = {}
     for name, reading in sorted(criteria.items()):
@@ -553,7 +553,7 @@ def _split_criteria(criteria: Mapping[str, _Criterion]) -> _Parts:
             parts.merge(reading)
     others = parts.pooled_numbers.n, parts.pooled_numbers.low
     for name, reading in binary.items():
-        # 0 and 1 are the ends of 0-1, unless others make them grades of a wider scale.
+        # 0 and 1 are the ends of 0-1, unless other criteria show a wider scale.
         if others[0] and (others[1] < 1 or reading.numbers.low == 1):
             parts.merge(reading)
         else:
@@ -615,14 +615,14 @@ def declare_native(ballot: Ballot) -> Ballot:
 
 
 def drop_native(ballot: Ballot) -> Ballot:
-    """Drop the scale 1-10 from a ballot, as in council records."""
+    """Remove the scale 1-10 from a ballot, as in council records."""
     if ballot.scale is None or not ballot.scale.is_native:
         return ballot
     return replace(ballot, scale=None)
 
 
 def rescale(ballots: Iterable[Ballot], scale: Scale | str) -> list[Ballot]:
-    """The ballots with this scale, whatever theirs was."""
+    """Set the ballots' scale, replacing any that they declare."""
     grade_or_sheet = Scale.parse(scale) if isinstance(scale, str) else scale
     return [b.with_scale(grade_or_sheet) if b.grades else b for b in ballots]
 
@@ -652,14 +652,14 @@ def _choose_range(numbers: _Numbers, criterion: str | None) -> tuple[Range, tupl
 
 
 def _wider(numbers: _Numbers) -> Range:
-    """The smallest sufficient known range, else the numbers' own."""
+    """Return the smallest sufficient known range, else the numbers' own."""
     known = (UNIT, HALF, TEN, TWENTY, HUNDRED)
     fits = (one for one in known if one.low <= numbers.low and numbers.high <= one.high)
     return next(fits, Range(min(numbers.low, 0.0), max(numbers.high, 0.0)))
 
 
 def _beyond_ten(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[Range, ...]]:
-    """The range of numbers partly below 0 or above 10."""
+    """Choose the range of numbers partly below 0 or above 10."""
     tenth = NATIVE if numbers.share(NATIVE) == numbers.share(TEN) else TEN
     if numbers.over_five and numbers.share(tenth) >= DOUBTFUL:
         return _clamp(numbers, tenth, _wider(numbers), criterion)
@@ -680,7 +680,7 @@ def _beyond_ten(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[
 def _clamp(
     numbers: _Numbers, likely: Range, wider: Range, criterion: str | None
 ) -> tuple[Range, tuple[Range, ...]]:
-    """The likely range if nearly all numbers lie within; else undecidable."""
+    """Return the likely range if it contains nearly all numbers; else raise."""
     if numbers.share(likely) >= BULK:
         return likely, (wider,)
     raise _unclear(numbers, likely, wider, criterion)

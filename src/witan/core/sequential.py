@@ -1,8 +1,8 @@
-"""Looks at a session after each ballot: levels and chances to settle.
+"""Sequential looks at a session: their levels, and probabilities of settling.
 
-A test that is repeated after each ballot errs more often than a single one. The looks at a session
-are planned by numbers of ballots, and share one stricter level, so that together they err as often
-as stated.
+A test repeated after each ballot has a larger error than a single test. The looks at a session are
+planned by numbers of ballots and share one stricter level, so that all together have the stated
+error.
 """
 
 from collections.abc import Sequence
@@ -15,28 +15,28 @@ import numpy as np
 from witan.core.stats.distributions import quality_ratios, t_cdf, t_quantile
 
 FEWEST_VOTES = 3
-"""Votes of each candidate before the first look: two agree too often by chance."""
+"""Votes per candidate before the first look, because two agree too often by chance."""
 
 LOOKED_AT_EACH = 8
-"""Most ballots with a look after each; from there on, looks are an eighth apart."""
+"""Number of ballots up to which every ballot has a look; then looks are an eighth apart."""
 
 N_NODES = 128
-"""Nodes of the quadrature; ten times as many change levels by less than 1e-5."""
+"""Number of quadrature nodes; ten times as many change levels by less than 1e-5."""
 
 HOPELESS = 0.05
 """Probability of settling below which reviews end."""
 
 NORMAL = 1e9
-"""Degrees of freedom at which Student's t is normal."""
+"""Degrees of freedom from which Student's t counts as normal."""
 
 N_SIMULATED = 2_000
-"""Sessions that an expectation is simulated on; its error is below a tenth of a ballot."""
+"""Number of sessions to simulate an expectation; its error is below a tenth of a ballot."""
 
 
 def plan_looks(first: int, last: int) -> tuple[int, ...]:
     """Plan looks by numbers of ballots, from `first` to `last`.
 
-    These are all numbers up to sixteen, then larger steps.
+    Looks are at all numbers up to sixteen, then at larger steps.
 
     Raises
     ------
@@ -55,23 +55,23 @@ def plan_looks(first: int, last: int) -> tuple[int, ...]:
 def look_level(level: float, looks: tuple[int, ...], shared: float) -> float:
     """Return each look's level for a joint error of 1 − `level`.
 
-    After n ballots a mean has the variance s²·(1/n + shared), and the covariance of two such means
-    is the variance of the later one. So their z-values are those of a Brownian motion at the times
-    1/(1/n + shared), and a constant bound c on them (Pocock's) has to satisfy
+    After n ballots, a mean has the variance s²·(1/n + shared), and the covariance of two such means
+    is the variance of the later one. Their z-values are therefore those of a Brownian motion at the
+    times 1/(1/n + shared), and a constant bound c on them (Pocock's) must satisfy
 
-        P(|Z(n)| > c for some n of the looks) = 1 − level,
+        P(|Z(n)| > c at any look n) = 1 − level.
 
-    found by integrating over one look after the other. The bound is taken for Student's t by its
-    probability, as Jennison and Turnbull advise.
+    It is found by integrating over the looks one after another. For Student's t, the bound with the
+    same probability is used, as Jennison and Turnbull advise.
 
     Parameters
     ----------
     level
-        Of all looks together, two-sided, in (0, 1).
+        Level of all looks together, two-sided, in (0, 1).
     looks
         Numbers of ballots, ascending; with one or none, `level` itself is returned.
     shared
-        Variance over s² that the error of all reviewers adds, ≥ 0.
+        Variance of the error shared by all reviewers, divided by s², ≥ 0.
 
     References
     ----------
@@ -92,13 +92,13 @@ def look_level(level: float, looks: tuple[int, ...], shared: float) -> float:
 
 @lru_cache(maxsize=1)
 def _quadrature() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of Gauss and Legendre on [−1, 1]."""
+    """Return Gauss–Legendre nodes and weights on [−1, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
     return nodes, weights
 
 
 def _p_crossing(bound: float, times: Sequence[float]) -> float:
-    """Compute P(|B(t)| > bound·√t at some time), B a Brownian motion."""
+    """Compute P(|B(t)| > bound·√t at any time) for a Brownian motion B."""
     nodes, weights = _quadrature()
     before, mass = np.zeros(1), np.ones(1)
     elapsed = 0.0
@@ -120,23 +120,23 @@ def p_settled(
 ) -> float:
     """Estimate the probability of a difference beyond noise after further ballots.
 
-    With g times as many ballots at the end, the difference there is distributed as
+    With g times as many ballots at the end, the final difference has the distribution
 
         N(difference, variance·(1 − 1/g)),
 
-    since what all reviewers get wrong is in it already. It is beyond noise if it exceeds `bar`
-    times √(variance/g + shared_variance).
+    since the present difference already includes the error shared by all reviewers. It is beyond
+    noise if it exceeds `bar` times √(variance/g + shared_variance).
 
     Parameters
     ----------
     variance
-        Of the difference over other reviewers, now.
+        Present variance of the difference over draws of other reviewers.
     shared_variance
-        What the error of all reviewers adds to it.
+        Variance added by the error shared by all reviewers.
     growth
         g > 1.
     bar
-        Quantile of Student's t that it has to exceed.
+        Quantile of Student's t that the difference must exceed.
     """
     spread = sqrt(2 * variance * (1 - 1 / growth))
     beyond = bar * sqrt(variance / growth + shared_variance)
@@ -149,18 +149,18 @@ def p_settled(
 def p_asked(
     looks: tuple[int, ...], n_candidates: int, level: float, shared: float
 ) -> tuple[float, ...]:
-    """Simulate the probability of a request for each ballot, in order.
+    """Simulate the probability that each ballot is requested, in order.
 
-    Sessions differ in λ, the variance of quality over that of noise, as `quality_ratios` has
-    it. Grades are normal with a known variance, and the two best candidates are compared, or the
-    only one with its pass mark.
+    Sessions differ in λ, the variance of quality divided by that of noise, as in `quality_ratios`.
+    Grades are normal with a known variance. The two best candidates are compared, or a single one
+    with the pass mark.
 
     Parameters
     ----------
     n_candidates
-        Texts to compare; 1: one is compared with a pass mark.
+        Number of texts to compare; 1: a single one is compared with a pass mark.
     shared
-        Variance over that of the noise that the error of all reviewers adds.
+        Variance of the error shared by all reviewers, divided by that of the noise.
     """
     rng = np.random.default_rng(len(looks))
     ratios = np.resize(quality_ratios(), N_SIMULATED)

@@ -1,7 +1,7 @@
 """Ballots of sessions as cast and as counted.
 
-Ballots as cast include one's own candidate and separate comparisons, without the safety gate;
-audits use these. `interpret` makes the counted ones under the settings.
+Ballots as cast, which audits use, include reviewers' own candidates and separate comparisons, and
+ignore the safety gate. `interpret` converts them to counted ones under the settings.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -33,23 +33,23 @@ from witan.core.profile import (
 from witan.core.settings import Settings
 
 BUCKETS = 256
-"""Number of groups of sessions, by the checksum of their name, that errors are clustered by."""
+"""Number of groups of sessions for clustering errors, by the checksum of the session's name."""
 
 
 @set_by_slots
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Noise of one session by its additive fit, to learn a prior.
+    """Noise of one session from its additive fit, to learn a prior.
 
     Parameters
     ----------
     unit
-        What it was fitted on.
+        Whether it was fitted on grades or ranks.
     variance, df
         Residual variance and its degrees of freedom.
     effect_variance
-        Variance between the candidates' effects, the errors of their estimates taken out, as
-        `witan.core.entry_builder.noise_of` has it; may be negative. None: fewer than two effects.
+        Variance between the candidates' effects, corrected for their estimation errors
+        (`witan.core.entry_builder.noise_of`); may be negative. None: fewer than two effects.
     """
 
     unit: Unit
@@ -70,13 +70,13 @@ class SessionEntry:
     at
         When it was asked, in UTC.
     simulated
-        Whether a seat plays a script; such sessions never count on leaderboards.
+        Whether any seat is scripted; such sessions never count on leaderboards.
     kendall_w
         Concordance of the models' ballots.
     agreement
         The probability that another draw of reviewers would place the leader best.
     noise
-        None: not enough ballots.
+        Noise of its fit; None: not enough ballots.
     """
 
     session: str
@@ -96,13 +96,13 @@ class StandingEntry:
     Parameters
     ----------
     score
-        The rule's number, the mean over the model's candidates; None: it has none.
+        Mean score under the rule over the model's candidates; None: no score.
     z
         Mean standardised grade (`normalized_scores`); None: no ballot grades it.
     votes, offered
-        Counted ballots that say something of it, and seats that could have.
+        Counted ballots that rank or grade it, and seats that could have.
     wins
-        First places, k tied for first 1/k each.
+        First places; k candidates tied for first get 1/k each.
     """
 
     kind: Kind
@@ -120,16 +120,16 @@ class StandingEntry:
 class MatchupEntry:
     """Matchups of the models of one session, by kind of ballot.
 
-    Pairs stand in the order (0, 1), (0, 2), …, (1, 2), … of `models`.
+    Pairs are in the order (0, 1), (0, 2), …, (1, 2), … of `models`.
 
     Parameters
     ----------
     models
-        In the order of their names, each once.
+        Distinct models, ordered by name.
     wins, losses, ties
-        Per pair, the weight of the counted ballots that place the first above, below, or level
-        with the second; all 0 where no ballot ranks both. The weights of a session's ballots are
-        scaled to a mean of 1.
+        Per pair, the weight of the counted ballots that place the first above, below, or equal to
+        the second; all 0 if no ballot ranks both. The weights of a session's ballots are scaled to
+        a mean of 1.
     p_beats
         Per pair, the probability that another draw of reviewers would place the first above the
         second; None: unknown.
@@ -148,37 +148,37 @@ class MatchupEntry:
 class BallotEntry:
     """One ballot as cast, own candidate included; the input of audits.
 
-    The lists are in one order: that of the seats of the candidates on the ballot. They are empty
-    where it abstains, and where it does not count: see `counts`.
+    All lists are in seat order of the candidates on the ballot. They are empty if the ballot
+    abstains or does not count (see `counts`).
 
     Parameters
     ----------
     reviewer
         The model, or the name of a person.
     models
-        Who wrote each candidate.
+        Model that wrote each candidate.
     own
-        The reviewer wrote it.
+        Whether the reviewer wrote it.
     shares
-        Share of its rivals that the ballot places the candidate above, a tie half: rivals are the
-        others on the ballot, for a candidate that is not own without those that are. None: not
-        ranked, or without a rival.
+        Share of its rivals that the ballot places the candidate above; a tie counts half. Rivals
+        are all other candidates on the ballot or, for a candidate that is not the reviewer's own,
+        all others except the reviewer's. None: not ranked, or without a rival.
     grades
-        Overall grades after the ceiling; None: none.
+        Overall grades after the ceiling; None: no grade.
     positions
-        Places on the sheet, 1-based, of as many as there are candidates; 0: unknown, or a copy of
-        an answer that has its place already.
+        Places on the sheet, from 1 to the number of candidates; 0: unknown, or a copy of an answer
+        that already has a place.
     chars
         Lengths of the answers in characters; None: unknown.
     paired
-        One comparison of two candidates.
+        Whether it is a comparison of two candidates.
     abstained, repaired
-        No vote; read at the second attempt.
+        Whether it has no vote, and whether it was read at the second attempt.
     kept, compared
-        Of the pairs seen in both orders, those judged alike; of all ballots of a reviewer in a
-        session one carries them.
+        Number of pairs judged alike in both orders, and of pairs seen in both; recorded on one
+        ballot per reviewer and session.
     criteria
-        Names of the criteria that are graded.
+        Names of the graded criteria.
     criterion_grades
         Per criterion, then per candidate; None: none.
     """
@@ -202,12 +202,12 @@ class BallotEntry:
 
     @property
     def counts(self) -> bool:
-        """True unless a later ballot replaces it or its weight is zero."""
+        """True unless a later ballot replaces it or it has weight 0."""
         return self.abstained or bool(self.models)
 
     @property
     def flat(self) -> bool:
-        """It ranks two candidates or more and tells none of them apart."""
+        """True if it ranks two or more candidates, all equal."""
         return _is_flat(self.shares)
 
 
@@ -225,17 +225,17 @@ class AnswerEntry:
     Parameters
     ----------
     seat
-        The seat.
+        Name of the seat.
     model
         Its model.
     chars
-        Its characters.
+        Length of the answer in characters.
     seconds
-        How long it took.
+        Time taken.
     cost_usd
-        What it cost.
+        Cost in US dollars.
     output_tokens
-        Its tokens.
+        Number of output tokens.
     failed
         Whether the answer failed.
     """
@@ -271,15 +271,15 @@ class SessionBallots:
     ballots
         Ballots of models and of people, in any order.
     models
-        Candidate or reviewer to its model; by default its own name, or for a candidate the author
-        on the ballots.
+        Model by candidate or reviewer; by default its own name or, for a candidate, the author on
+        the ballots.
     lengths
-        Candidate to the length of its answer in characters; those of `answers` need not be named.
+        Length of the answer in characters by candidate; those in `answers` may be left out.
     answers
-        What each answer took. None given: one per candidate of known length.
+        Cost and time of each answer. Empty: one entry per candidate of known length.
     order_consistency
-        Reviewer to pairs judged alike in both orders and pairs seen in both, where its one ballot
-        was made of two.
+        By reviewer, pairs judged alike in both orders and pairs seen in both, if its ballot was
+        merged from two.
     repaired_reviewers
         Reviewers whose ballot was read at the second attempt.
     outcome
@@ -312,11 +312,11 @@ class ModelNames:
         self._authors = {} if is_table else authors_of(ballots.ballots, [])
 
     def reviewer(self, name: str) -> str:
-        """The model behind a reviewer."""
+        """Return the model of a reviewer."""
         return self._models.get(name, name)
 
     def candidate(self, name: str) -> str:
-        """The model behind a candidate."""
+        """Return the model of a candidate."""
         author = name if name in self._models else self._authors.get(name, name)
         return self._models.get(author, author)
 
@@ -328,15 +328,15 @@ class Reading:
     Parameters
     ----------
     ballots
-        In the order given.
+        Ballots in the given order.
     replacement_mask
-        Aligned: whether a later ballot of the same reviewer replaces it.
+        For each ballot, whether a later ballot of the same reviewer replaces it.
     votes
-        Aligned: the ballot as cast; None: empty, superseded, or of weight 0.
+        For each ballot, the vote as cast; None: empty, superseded, or of weight 0.
     own_seats
-        Author to the seats of what it wrote.
+        Seats of the candidates written by each author.
     electorate
-        What counts, after recusal.
+        The votes that count, after recusal.
     """
 
     ballots: Sequence[Ballot]
@@ -352,7 +352,7 @@ def read_ballots(session: str, ballots: Sequence[Ballot], settings: Settings) ->
     Raises
     ------
     TooLarge
-        With more candidates than can be counted.
+        If there are more candidates than can be counted.
     InvalidParameter
         If a ballot's weight is negative or infinite.
     """
@@ -370,7 +370,7 @@ def read_ballots(session: str, ballots: Sequence[Ballot], settings: Settings) ->
             electorate = _recuse(electorate, standing, own)
     else:
         electorate = interpret(session, ballots, counting, gate)
-        # With distinct names, no two ballots merge into one opinion.
+        # Distinct names keep ballots from being merged into one opinion.
         names = [str(number) for number in range(len(ballots))]
         apart = [replace(b, reviewer=name) for b, name in zip(ballots, names, strict=True)]
         by_reviewer = {
@@ -391,9 +391,9 @@ def read_ballots(session: str, ballots: Sequence[Ballot], settings: Settings) ->
 def reuse_electorate(
     electorate: Electorate, ballots: Sequence[Ballot], settings: Settings
 ) -> Reading | None:
-    """Make `read_ballots` of the electorate that was counted, without reading them again.
+    """Build the result of `read_ballots` from the counted electorate, if possible.
 
-    None if counting has changed a ballot by recusal, the gate or weights.
+    None if recusal, the gate or weights may have changed a ballot.
     """
     counting, names = settings.counting, [ballot.reviewer for ballot in ballots]
     if (
@@ -428,12 +428,12 @@ class GradedBlock:
 
     @cached_property
     def own(self) -> NDArray[np.bool_]:
-        """The reviewer's own candidates, shape (S, R, C)."""
+        """Mask of the reviewers' own candidates, shape (S, R, C)."""
         return np.isnan(self._recused.grades)
 
     @cached_property
     def left_out(self) -> NDArray[np.bool_]:
-        """Own candidates without a grade, shape (S, R, C)."""
+        """Mask of own candidates without a grade, shape (S, R, C)."""
         return np.asarray(self.own & np.isnan(self.grades))
 
     @property
@@ -445,8 +445,8 @@ class GradedBlock:
     def shares(self) -> Floats:
         """Share of rivals below each candidate, shape (S, R, C); NaN: unranked.
 
-        With p twice its rank among n ranked candidates, a share is (2n − p) / (2n − 2): n and p are
-        of the others alone, for a candidate that is not own.
+        With p twice the rank among n ranked candidates, a share is (2n − p) / (2n − 2). For a
+        candidate that is not the reviewer's own, n and p leave out the reviewer's own.
         """
         own, places, others = self.own, self._cast.places, self._recused.places
         place = np.where(own, places, others).astype(np.float64)
@@ -461,7 +461,7 @@ class GradedBlock:
     def lines(self) -> list[list[tuple[Any, ...]]]:
         """List own seats, shares and grades per session and ballot.
 
-        None: not ranked, or no grade.
+        A share or grade is None if the candidate is not ranked or graded.
         """
         columns = (self.own.tolist(), none_for_nan(self.shares), none_for_nan(self.grades))
         flat = [map(tuple, chain.from_iterable(column)) for column in columns]
@@ -477,11 +477,11 @@ class GradedReading:
     Parameters
     ----------
     reviewers, kinds
-        Of each ballot, in the order given.
+        Reviewer and kind of each ballot, in the given order.
     block, row
-        Where they stand as cast.
+        Block of the ballots as cast, and the session's row in it.
     electorate
-        What counts, after recusal.
+        The votes that count, after recusal.
     """
 
     reviewers: Sequence[str]
@@ -492,18 +492,18 @@ class GradedReading:
 
 
 class GradedEntries(LazyRows[BallotEntry]):
-    """The rows of one session's ballots of grades.
+    """The rows of one session's grades-only ballots.
 
     Parameters
     ----------
     models
-        The models behind the candidates.
+        Models of the candidates.
     chars
         Lengths of their answers.
     reviewers
-        Of each ballot, the model behind its reviewer, or the person.
+        For each ballot, the model of its reviewer, or the person.
     repaired, order_counts
-        Of each ballot, as in `BallotEntry`.
+        For each ballot, as in `BallotEntry`.
     """
 
     __slots__ = ("chars", "models", "order_counts", "reading", "repaired", "reviewers")
@@ -526,7 +526,7 @@ class GradedEntries(LazyRows[BallotEntry]):
         return len(self.reviewers)
 
     def make_rows(self) -> Iterator[BallotEntry]:
-        """Make the row of each ballot."""
+        """Build the row of each ballot."""
         kinds, lines = self.reading.kinds, self.reading.block.lines[self.reading.row]
         unplaced = (0,) * len(self.models)
         rows = zip(self.reviewers, kinds, lines, self.repaired, self.order_counts, strict=True)
@@ -549,7 +549,7 @@ def read_graded_ballots(
 ) -> dict[str, GradedReading]:
     """Read sessions of grades-only ballots in blocks; leave out other sessions.
 
-    The electorates, and the rows that follow, are those of `read_ballots`.
+    The electorates, and the rows built from them, are the same as from `read_ballots`.
     """
     counting = settings.counting
     if counting.recusal == "after" or counting.unranked == "last":
@@ -571,9 +571,10 @@ def read_graded_ballots(
 
 
 def close_gaps(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
-    """Places of the other candidates after recusal, as in `Vote`.
+    """Close the gaps that recused candidates leave in a ballot's places.
 
-    What stood below one of them moves up by a place, what was tied with it by half a place.
+    Candidates below a recused one move up by one rank, those tied with it by half a rank. `places`
+    is as in `Vote`.
     """
     places_without_gaps = list(places)
     for seat in own:
@@ -589,7 +590,7 @@ def close_gaps(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
 
 
 def _find_superseded(session: str, ballots: Sequence[Ballot]) -> list[bool]:
-    """Find ballots replaced by the reviewer's later one, like `one_opinion_each`."""
+    """Find ballots that a later one replaces, as in `one_opinion_each`."""
     last = {_opinion(ballot): n for n, ballot in enumerate(ballots)}
     if len(last) == len(ballots):
         return [False] * len(ballots)
@@ -601,7 +602,7 @@ def _find_superseded(session: str, ballots: Sequence[Ballot]) -> list[bool]:
 
 
 def _opinion(ballot: Ballot) -> object:
-    """Key of an opinion: a ballot, or a comparison in one order."""
+    """Return the key of a ballot, or of a comparison in one order."""
     if not ballot.paired:
         return ballot.reviewer
     return ballot.reviewer, shown_pair(ballot)
@@ -622,9 +623,8 @@ def _recuse(
 ) -> Electorate:
     """Apply recusal to a result of `interpret` without it.
 
-    This halves the work.
-
-    Only for whole ballots that are counted as they stand: none gated, none filled up.
+    This takes half the time of interpreting again. It applies only to whole ballots counted
+    unchanged: none gated, none completed.
     """
     offered = list(everyone.offered)
     n_own: dict[str, int] = {}

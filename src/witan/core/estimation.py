@@ -302,7 +302,7 @@ class PanelEstimate:
     reviewers
         Accuracy of each reviewer, in alphabetical order.
     why
-        Why there is no estimate; empty if there is one.
+        Why there is no estimate; None: there is one.
     texts, questions
         Number of texts and questions that the estimate is based on.
     """

@@ -231,7 +231,7 @@ class AnswerEntry:
     chars
         Length of the answer in characters.
     seconds
-        Time taken.
+        Time taken in seconds.
     cost_usd
         Cost in US dollars.
     output_tokens
@@ -602,7 +602,7 @@ def _find_superseded(session: str, ballots: Sequence[Ballot]) -> list[bool]:
 
 
 def _opinion(ballot: Ballot) -> object:
-    """Return the key of a ballot, or of a comparison in one order."""
+    """Return the key of a ballot or of a one-order comparison."""
     if not ballot.paired:
         return ballot.reviewer
     return ballot.reviewer, shown_pair(ballot)

@@ -1,1 +1,1 @@
-"""The pure part: ballots in, outcomes out; knows no models."""
+"""The pure part: ballots in, outcomes out; independent of models."""

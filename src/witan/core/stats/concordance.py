@@ -1,4 +1,4 @@
-"""Concordance of ballots, majorities, shared error and sides with people."""
+"""Concordance of ballots, majorities, shared error and agreement with people."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, islice
@@ -27,12 +27,12 @@ def kendall_tau(first: Floats, second: Floats) -> float | None:
     Parameters
     ----------
     first, second : float array, shape (C,)
-        Ranks (or any scores of one sense); pairs with NaN in either are left out.
+        Ranks, or scores with the same direction; candidates with NaN in either are left out.
 
     Returns
     -------
     float or None
-        −1 to 1; None where either ranking ties all that is left.
+        −1 to 1; None if either ranking ties all remaining candidates.
 
     References
     ----------
@@ -90,7 +90,7 @@ def kendall_w(ranks: Floats) -> float | None:
     Returns
     -------
     float or None
-        0 to 1, clipped at 0; None with fewer than two ballots or nothing but flat ones.
+        0 to 1, clipped at 0; None with fewer than two ballots or only flat ones.
 
     References
     ----------
@@ -117,7 +117,7 @@ def kendall_w(ranks: Floats) -> float | None:
 def _mean_spearman(ranks: Floats) -> float | None:
     """Mean correlation of ranks over pairs of ballots, recounted among shared candidates.
 
-    Of more than `MOST_PAIRS` pairs, as many are taken at even steps.
+    With more than `MOST_PAIRS` pairs, that many are taken at even steps.
     """
     n_ballots, n_candidates = ranks.shape
     n_pairs = n_ballots * (n_ballots - 1) // 2
@@ -138,8 +138,8 @@ def _mean_spearman(ranks: Floats) -> float | None:
 def _recount(ranks: Floats, among: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Twice the ranks among some candidates, centred on 0, (2, P, C).
 
-    Those are the candidates below less those above: whole numbers, whose sums are exact. 0 for the
-    candidates that are left out.
+    The value is the number of candidates below minus the number above, a whole number with exact
+    sums; 0 for the candidates that are left out.
     """
     present = np.where(among, ranks, np.nan)
     ahead = np.sign(present[..., np.newaxis] - present[..., np.newaxis, :])
@@ -160,17 +160,16 @@ def effective_votes(n_reviewers: float, rho: float) -> float:
 def shared_error(correct: Floats) -> float | None:
     """Share of error variance common to reviewers, ρ.
 
-    The mean over pairs of reviewers of the correlation between *being right*, each pair of
-    reviewers on the items that both judged, clipped to [0, 1). Correlating the votes themselves
-    would count the truth that reviewers share as a shared mistake. Items that are easy for all make
-    reviewers right together too, so this is at least the shared error and errs on the cautious
-    side.
+    The mean over pairs of reviewers of the correlation between *being right* on the items that both
+    judged, clipped to [0, 1). A correlation of the votes themselves would count the truth as a
+    shared error. Easy items also make reviewers right together, so this overestimates the shared
+    error, which is cautious.
 
     Parameters
     ----------
     correct : float array, shape (R, N)
-        Agreement with the reference per reviewer and item: 1 agrees, −1 contradicts, 0 is a tie,
-        NaN not judged.
+        Agreement with the reference per reviewer and item: 1 agrees, −1 contradicts, 0 tie, NaN not
+        judged.
 
     Returns
     -------
@@ -205,7 +204,7 @@ def kendall_ws(profile: Profile) -> list[float | None]:
     Returns
     -------
     list of float or None
-        As `kendall_w` gives them, but for the last digits of a mean.
+        As `kendall_w` returns them, except for the last digits of a mean.
     """
     n_ballots, n_candidates = profile.n_reviewers, profile.n_candidates
     if n_ballots < 2 or n_candidates < 2:
@@ -270,7 +269,7 @@ def _w_of_incomplete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Fl
         squares = (sides * sides).sum(axis=2)
         spread = np.sqrt(squares[0] * squares[1])
         shares = (sides[0] * sides[1]).sum(axis=1) / np.where(spread > 0, spread, 1.0)
-        # One after the other: a sum in pairs would differ between one session and many.
+        # Added in order: pairwise summation would differ between one session and many.
         shares[0] += total
         total = np.add.accumulate(shares)[-1]
         times += (spread > 0).sum(axis=0)
@@ -310,7 +309,8 @@ def sides_with_people(
     int
         The number of the session.
     mapping
-        Reviewer → 1 where its ballots on the pair side with people, −1 against them, 0 neither.
+        Reviewer → 1 if its ballots on the pair agree with people, −1 if they contradict them, 0
+        neither.
     """
     for number, electorate in enumerate(electorates):
         if "human" not in electorate.kinds:
@@ -346,14 +346,14 @@ def _sides(votes: Sequence[Vote], i: int, j: int) -> Iterator[tuple[str, int]]:
 
 
 def condorcet_winners(margins: NDArray[Any], standing: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Find the strict majority winner over every rival, (S,); −1: nobody.
+    """Find the strict majority winner over every rival, (S,); −1: none.
 
     Parameters
     ----------
     margins : array, shape (C, C, S)
         Ballots for i over j minus the reverse.
     standing : bool array, shape (C, S)
-        Who stands: the candidates with votes. One that stands alone has beaten nobody.
+        Candidates with votes. A single one has beaten no rival.
     """
     if not len(standing):
         return np.full(standing.shape[1], -1)

@@ -1,7 +1,7 @@
 """Logistic, Student's t, normal, chi-square, beta and scaled F distributions, without scipy.
 
-The same functions stand in `scipy.special`, whose import takes longer than all the rest of a small
-tally; the tests hold these equal to it.
+`scipy.special` has the same functions, but its import takes longer than the rest of a small tally;
+tests check that the results are equal.
 """
 
 import math
@@ -24,7 +24,7 @@ CLOSE = 1e-14
 """Relative step below which a quantile has converged."""
 
 FEW = 16
-"""Most numbers to compute one by one; a call of numpy costs as much as ten of them."""
+"""Most numbers to compute one by one; one NumPy call takes as long as ten of them."""
 
 Number = TypeVar("Number", float, Floats)
 
@@ -47,8 +47,8 @@ MEDIAN_CANDIDATES, FEWEST_CANDIDATES, MOST_CANDIDATES = 5, 3, 8
 MEDIAN_POWER = 0.7
 """With the public noise of grades the median for C candidates is .92·(5/C)^.7, 3 ≤ C ≤ 8.
 
-Chosen by calibration: few grades tell little of the noise, which makes probabilities too modest,
-and among many nearly equal candidates one looks better too easily.
+Chosen by calibration: few grades say little about the noise, which makes probabilities too
+cautious, and with many nearly equal candidates one too easily looks better.
 """
 
 RANK_RATIO, RANK_POWER, RANK_SPREAD = 0.83, -0.3, 0.55
@@ -140,7 +140,7 @@ def normal_quantiles(probabilities: Floats) -> NDArray[np.float64]:
 
 def chi_square_quantiles(probabilities: Floats, df: float) -> NDArray[np.float64]:
     """Chi-square quantiles, df > 0, of probabilities in (1e-12, 1 − 1e-12)."""
-    # In u = log x the density is smooth at 0 for every df.
+    # As a function of u = log x, the density is smooth at 0 for every df.
     centre, width = math.log(df), math.sqrt(2 / df)
     low, high = centre - 12 * width - 60 / df, centre + 9 * width
     grid = np.linspace(low, high, GRID)
@@ -231,7 +231,7 @@ def _solve(
 ) -> float:
     """Invert a distribution function by Newton's method within a bracket.
 
-    Where a step leaves the bracket, halve it.
+    If a step leaves the bracket, the bracket is halved.
     """
     low, x, high = bracket
     for _ in range(200):
@@ -302,7 +302,8 @@ def fit_scaled_f(variances: Floats, freedom: Floats) -> tuple[float, float]:
         Σ (d + d₀)·u/(1 + u) = Σ d,            which has one root s₀² for any d₀, and
         Σ log(1 + u) = Σ ψ((d + d₀)/2) − ψ(d₀/2)        along these roots,
 
-    where the left side is the greater one above the best d₀; at a bound the maximum is there.
+    where the left side is the greater one above the best d₀; without a root in the range, the
+    maximum is at a bound.
 
     Parameters
     ----------
@@ -320,7 +321,7 @@ def fit_scaled_f(variances: Floats, freedom: Floats) -> tuple[float, float]:
     last = float(np.average(log_variances, weights=freedom))
 
     def scale(df: float) -> float:
-        # Neighbouring d₀ have neighbouring roots: the last one is the best guess at the next.
+        # Neighbouring d₀ have neighbouring roots, so the last root is the first guess for the next.
         nonlocal last
         last = _scale(log_sums - math.log(df), freedom, df, last)
         return last
@@ -332,7 +333,7 @@ def fit_scaled_f(variances: Floats, freedom: Floats) -> tuple[float, float]:
             n * (_digamma((d + df) / 2) - _digamma(df / 2))
             for d, n in zip(kinds.tolist(), times.tolist(), strict=True)
         )
-        # As a ratio, both sides shrinking alike as d₀ grows, it is nearly a straight line.
+        # Both sides shrink in the same way as d₀ grows, so their ratio is nearly linear.
         return math.log(float(np.logaddexp(0.0, log_u).sum()) / expected)
 
     df = math.exp(_root(surplus, math.log(LEAST_DF), math.log(MOST_DF)))
@@ -359,7 +360,7 @@ def _scale(log_ratios: Floats, freedom: Floats, df: float, start: float) -> floa
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Find a change of sign to positive, else the nearer bound.
+    """Find a change of sign to positive; without one, return the nearer bound.
 
     Regula falsi after Dowell and Jarratt, "The 'Pegasus' method", BIT 12 (1972) 503–508.
     """

@@ -13,7 +13,7 @@ from witan.core.outcome import Confidence, Interval, check_level, join_names
 from witan.errors import InvalidParameter
 
 EARLIEST_US, LATEST_US = -(2**62), 2**62
-"""Open ends, in microseconds since 1970: far outside what a time can be, and inside 64 bits."""
+"""Open ends, in microseconds since 1970: outside all possible times, and within 64 bits."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -36,12 +36,12 @@ class Window:
     since, until : datetime, optional
         With a time zone. None: open.
     category : str, optional
-        None: all of them, those without one included.
+        None: all sessions, including those without a category.
 
     Raises
     ------
     InvalidParameter
-        If a time is none or has no time zone, or `since` is not before `until`.
+        If a value is not a time or has no time zone, or `since` is not before `until`.
     """
 
     since: datetime | None = None
@@ -111,7 +111,7 @@ class Terms:
     Parameters
     ----------
     rule
-        Rule of the scores averaged.
+        Rule of the averaged scores.
     kind
         Whose ballots.
     window
@@ -121,14 +121,14 @@ class Terms:
     min_sessions
         Models with fewer scored sessions are unranked.
     level
-        Of intervals and comparisons.
+        Level of intervals and comparisons.
     ghost_wins
         Prior of the ratings: wins, and as many losses, of every model against one ghost.
 
     Raises
     ------
     InvalidParameter
-        If an option is outside what it accepts.
+        If an option does not accept its value.
     """
 
     rule: str = "borda"
@@ -158,18 +158,18 @@ class Terms:
         return replace(self, window=window)
 
     def for_scores(self, window: Window) -> "Terms":
-        """The terms of mean scores in a part of the time, however few sessions it has."""
+        """The terms for mean scores in part of the window, without a minimum of sessions."""
         return replace(self.during(window), order_by="score", min_sessions=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A model now against the window before.
+    """A model compared with the previous window.
 
     Parameters
     ----------
     score
-        Mean score now less that before.
+        Mean score now minus that before.
     rank
         Ranks gained, negative if lost; None: unranked in either window.
     beyond_error
@@ -190,9 +190,9 @@ class Effort:
     answers, failure_rate
         Requested answers, and the share that failed; None: none requested.
     cost_usd, costed
-        Mean cost of an answer, over how many with a known cost.
+        Mean cost of an answer, and the number of answers with a known cost.
     seconds, timed
-        Mean time of an answer, over how many with a known time.
+        Mean time of an answer, and the number of answers with a known time.
     """
 
     answers: int = 0
@@ -205,37 +205,37 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardLine:
-    """One model. None is what cannot be said.
+    """One model; None means unknown.
 
     Parameters
     ----------
     model
-        Its present name.
+        Its current name.
     rank
         1 is best in its group; dead heats share it (1, 2, 2, 4).
     rank_low, rank_high
-        Best and worst rank within noise, by the number that orders; unknown by Elo.
+        Best and worst rank within noise, by the number that orders models; unknown with Elo.
     tied_with_next
         Too close to call against the line below.
     provisional
-        Unranked: too few scored sessions, no number to order by, or compared with nobody.
+        Unranked: too few scored sessions, no number to order by, or never compared.
     group
         Number, from 1, of its group of models joined by chains of comparisons.
     score, std_error, interval
         Mean over sessions of its score there; error clustered by session.
     sessions, appearances
-        Sessions that scored it, and all in which it stood.
+        Sessions that scored it, and all sessions with it as a candidate.
     votes, offered, wins
         Ballots that rank or grade it, seats that could have, and first places, k tied for first 1/k
         each.
     coverage, confidence
-        votes / offered; high from 0.8 on, medium from 0.5 on, else low; one session is low.
+        votes / offered; high from 0.8, medium from 0.5, otherwise low; one session is low.
     z
         Mean over sessions of its mean standardised grade.
     rating, rating_error, rating_interval
         Bradley–Terry strength in logits; error clustered by groups of sessions.
     elo
-        After the last session.
+        Elo rating after the last session.
     change
         Change from the previous window; None: not in it.
     """
@@ -284,7 +284,7 @@ class Leaderboard(NotebookDisplay, FrameSource):
     n_comparisons
         Weight of the comparisons behind the ratings.
     compared_to
-        The window that changes refer to.
+        The previous window, for changes.
     warnings
         A sentence each.
     interpretation
@@ -331,7 +331,7 @@ class Leaderboard(NotebookDisplay, FrameSource):
 def describe_board(board: Leaderboard) -> str:
     """Name the leader, and count models too close to call against it.
 
-    Of models that fall into groups that never met, the largest group is named.
+    If models form groups that never met, only the largest group is described.
     """
     groups = board.groups
     if not groups:
@@ -351,7 +351,7 @@ def describe_board(board: Leaderboard) -> str:
 
 
 def describe_groups(board: Leaderboard) -> tuple[str, ...]:
-    """Name the leader of each group of models that never met another; of one alone, nobody."""
+    """Name the leader of each group of models that never met; nothing for a single group."""
     groups = board.groups if len(board.groups) > 1 else ()
     return tuple(f"Group {lines[0].group}: {_describe_leaders(board, lines)}." for lines in groups)
 

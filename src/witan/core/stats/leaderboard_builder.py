@@ -48,9 +48,9 @@ class MeanScores:
         Σ score / sessions.
     std_error : float array, shape (M,)
         s / √sessions with s the sample deviation of a session's score. NaN for one session, and
-        where all sessions gave one score: that says nothing of how scores vary.
+        where all sessions gave the same score, which does not show how scores vary.
     constant : bool array, shape (M,)
-        Two sessions or more gave one and the same score.
+        Two sessions or more gave the same score.
     z : float array, shape (M,)
         Mean standardised grade.
     pulls : float array, shape (B, M)
@@ -86,11 +86,11 @@ class MeanScores:
 
             error⁴ / Σ_parts P²/(n − 1).
 
-        A model of one and the same score is given the spread per session of its rival: a few equal
-        scores are no proof that there are no others. Where neither spreads, or the difference is
-        the same in every bucket, the signs decide: n equal ones in the buckets that hold both come
-        by chance with probability 2^(1 − n). Nothing is above a model that fills fewer than
-        `MIN_BUCKETS` buckets, nor is that above anything.
+        A model with equal scores in all sessions gets its rival's spread per session: a few equal
+        scores do not prove that all are equal. If neither varies, or the difference is the same in
+        every bucket, the signs decide: n equal signs in the shared buckets occur by chance with
+        probability 2^(1 − n). A model in fewer than `MIN_BUCKETS` buckets is never above or below
+        another.
 
         References
         ----------
@@ -147,9 +147,9 @@ def mean_scores(sums: StandingSums, place: Counts, n_models: int) -> MeanScores:
     Parameters
     ----------
     sums : StandingSums
-        Rows in any order; a key may stand in several.
+        Rows in any order; a key may have several.
     place : integer array
-        Which of the `n_models` models each row is of.
+        Index of each row's model, of `n_models`.
     """
 
     def sum_by_model(column: NDArray[np.integer] | Array) -> Array:
@@ -201,11 +201,11 @@ class ModelSums:
     Parameters
     ----------
     models : tuple of str
-        In alphabetical order; so is everything below.
+        In alphabetical order, as are all fields below.
     ratings : Ratings, optional
         None: no ballot compares two models.
     rating_rows : integer array, shape (M,)
-        Place of each model in `ratings`; −1: not there.
+        Index of each model in `ratings`; −1: absent.
     """
 
     models: tuple[str, ...]
@@ -224,14 +224,13 @@ class Order:
     rows, unranked_rows : integer arrays
         Models with a rank, and those without, group by group and best first.
     rank : integer array, shape (M,)
-        In its group; 0 for those apart.
+        Rank in its group; 0 for unranked models.
     group : integer array, shape (M,)
-        From 1; 0 for those that no ballot compares.
+        Group from 1; 0 for those that no ballot compares.
     elo : float array, shape (M,)
         NaN where unknown.
     clear_leads : bool array, shape (M, M), optional
-        Whether model i is above model j of its group beyond noise; None: the order states no
-        noise.
+        Whether model i is above model j of its group beyond noise; None: unknown in this order.
     """
 
     rows: Counts
@@ -272,8 +271,8 @@ def gather(
 def put_in_order(board: ModelSums, rule: Rule, terms: Terms, elo: Mapping[str, float]) -> Order:
     """Rank the eligible models by rating or mean score.
 
-    Models can be compared within a group that chains of comparisons join: a score says how a model
-    fared in its company, and ratings are centred in their group. Each group is ranked by itself.
+    Models are comparable only within a group joined by chains of comparisons: a score depends on
+    the rivals, and ratings are centred in each group. Each group is ranked by itself.
 
     Raises
     ------
@@ -303,7 +302,7 @@ def put_in_order(board: ModelSums, rule: Rule, terms: Terms, elo: Mapping[str, f
         may &= group > 0
     together = group[:, np.newaxis] == group
     last = np.where(np.isnan(key), -np.inf, key)
-    # Alphabetical where equal; models that met nobody come last.
+    # Alphabetical where equal; models without comparisons come last.
     order = np.lexsort((-last, np.where(group > 0, group, len(group) + 1)))
     higher = (key > key[:, np.newaxis]) & may & together
     rank = np.where(may, 1 + higher.sum(axis=1), 0)
@@ -384,7 +383,7 @@ def _groups(board: ModelSums, may: Flags) -> Counts:
 
 
 def _round_noise(key: Array) -> Array:
-    # Never finer than the unit itself: numbers near 0 differ by rounding alone.
+    # Never finer than the unit itself: differences between numbers near 0 are rounding.
     rounded: Array = np.round(key / np.fmax.reduce(np.abs(key), initial=1.0), DIGITS)
     return rounded
 
@@ -406,37 +405,37 @@ def leaderboard(
 
         score = Σ_s x_s / n,      std_error = √(Σ_s (x_s − score)² / (n − 1)) / √n,
 
-    and the interval is Student's t with n − 1 degrees of freedom, cut where scores of the rule
-    end. Who is above whom beyond noise is told by contrasts that allow for the sessions two
-    models share (`MeanScores.clear_leads`, and `Ratings.clear_leads` in the order of ratings),
-    never by intervals that overlap. A change against the window before is told by Welch's t: the
-    two windows share no session.
+    and the interval is Student's t with n − 1 degrees of freedom, cut at the bounds of the rule's
+    scores. Whether one model is above another beyond noise is decided by contrasts that allow for
+    shared sessions (`MeanScores.clear_leads`, or `Ratings.clear_leads` if ordered by rating), never
+    by overlapping intervals. A change from the previous window is tested with Welch's t: the two
+    windows share no session.
 
     Parameters
     ----------
     standings : StandingSums
         Of one rule and kind of ballot, and one window.
     matchups : MatchupSums, optional
-        Of the same kind and window; None: no ratings.
+        Sums of the same kind and window; None: no ratings.
     answers : AnswerSums, optional
-        Of the same window; None: nothing is said of cost, time and failures.
+        Sums of the same window; None: cost, time and failures are unknown.
     names : Names
-        Of every code. Codes of one name are one model.
+        Names of all codes. Codes with the same name are one model.
     elo : mapping of code to float, optional
         Ratings after the last session, by `witan.core.rules.elo.rate_matches`.
     previous : Leaderboard, optional
-        Of the window before, on the same terms otherwise.
+        Leaderboard of the previous window, otherwise on the same terms.
 
     Raises
     ------
     NothingToCount
-        If no model stood in any session of the window, or there is nothing to order by.
+        If no session of the window has a candidate, or there is nothing to order by.
     InvalidParameter
-        If the order is to be by Elo and no Elo ratings are given, or `previous` is on other terms.
+        If the order is by Elo without Elo ratings, or `previous` is on other terms.
     UnknownName
-        If the rule is not known.
+        If the rule is unknown.
     UnsuitableBallots
-        If ratings without a prior have no finite answer.
+        If ratings without a prior are not finite.
 
     References
     ----------
@@ -564,7 +563,7 @@ def _interval(
 
 
 def _confidence(coverage: float | None, n_sessions: int) -> Confidence:
-    """Coverage in a word."""
+    """Describe the coverage in one word."""
     if coverage is None or n_sessions < 2 or coverage < 0.5:
         return "low"
     return "high" if coverage >= 0.8 else "medium"
@@ -613,7 +612,7 @@ def _rating_of_row(
 def _models_in_same_company(
     lines: Sequence[LeaderboardLine], before: Sequence[LeaderboardLine]
 ) -> frozenset[str]:
-    """Models ranked among the same others in both windows, newcomers aside."""
+    """Models ranked among the same others in both windows, apart from new models."""
     both = {line.model for line in lines} & {line.model for line in before}
     companies: list[dict[int | None, set[str]]] = []
     for window in (lines, before):

@@ -22,7 +22,7 @@ from witan.core.stats.priors import MIN_HISTORY, SEVERITY, Severity, learn_prior
 from witan.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    # These modules hold a third of the package's dataclasses; counting needs none of them.
+    # These modules define a third of the package's dataclasses, and counting needs none of them.
     from witan.core.session_ballots import Noise
     from witan.core.stats.calibration import Calibration
     from witan.core.stats.sums import HumanSums, Names
@@ -34,14 +34,14 @@ OrderKept = Mapping[str, tuple[int, int]]
 """Per reviewer: pairs judged alike in both orders, and pairs seen in both orders."""
 
 SESSIONS_OF_EQUALITY = 10.0
-"""Perfectly average sessions credited to each reviewer before its own count."""
+"""Average sessions credited to each reviewer before its own."""
 
 PAIRS_OF_PEOPLE = 50.0
-"""Pairs judged exactly as well as the panel that every reviewer is credited with before its own.
+"""Pairs with the panel's average accuracy credited to each reviewer before its own.
 
 Assumed: reviewers whose true shares spread by .06 about .75 are best shrunk by
-.75 · .25/.06² − 1 ≈ 51 pairs, the weight of a beta prior of that spread. How much panels spread is
-not known; the one council measured, of unequal models, spreads by more.
+.75 · .25/.06² − 1 ≈ 51 pairs, the weight of a beta prior of that spread. The spread of panels is
+unknown; the only council measured, with unequal models, has a larger one.
 """
 
 
@@ -54,11 +54,11 @@ def consistency_weights(
 
         weight[r] = (h[r] + k·p̄) / (n[r] + k) / p̄,    k = `pairs_of_equality`.
 
-    This is the posterior mean of r's chance to keep an opinion, over that of the panel, under the
-    prior Beta(k·p̄, k·(1 − p̄)). It is 1 without evidence, and for everyone where all are equally
+    This is the posterior mean of r's probability of keeping an opinion, relative to the panel's,
+    under the prior Beta(k·p̄, k·(1 − p̄)). It is 1 without evidence, and for all if all are equally
     consistent. It rises with h[r]. A flip already cancels in a count of both orders; the weight
-    also lowers the same reviewer's other ballots, because a reviewer that answers by position keeps
-    some opinions by chance. It is a proportion, not an optimum.
+    also reduces the reviewer's other ballots, because a reviewer that answers by position keeps
+    some opinions by chance. It is proportional to consistency, not optimal.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def consistency_weights(
     Returns
     -------
     dict
-        Reviewer → weight, dimensionless, ≥ 0, aligned with `order_kept`. 1 for all if nobody kept a
-        pair.
+        Reviewer → weight, dimensionless, ≥ 0, aligned with `order_kept`. 1 for all if no reviewer
+        kept a pair.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def consistency_weights(
         return dict.fromkeys(order_kept, 1.0)
     panel = n_kept / n_compared
     return {
-        # Divided by the panel's share first, so that equal counts give exactly equal weights.
+        # Divide by the panel's share first, so that equal counts give exactly equal weights.
         reviewer: (same / panel + pairs_of_equality) / (compared + pairs_of_equality)
         for reviewer, (same, compared) in order_kept.items()
     }
@@ -115,7 +115,7 @@ def learn_consistency(
     Returns
     -------
     list of dict
-        Reviewer → weight, aligned with `sessions`; every reviewer of any session is named.
+        Reviewer → weight, aligned with `sessions`; each has every reviewer of any session.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def learn_consistency(
     same: Counter[str] = Counter()
     compared: Counter[str] = Counter()
     for order_kept in sessions:
-        # Checked one by one: added up, a wrong count could hide behind the others.
+        # Checked one by one: in a sum, the other counts could hide a wrong one.
         _check(order_kept, pairs_of_equality)
         for reviewer, (alike, twice) in order_kept.items():
             same[reviewer] += alike
@@ -155,11 +155,10 @@ def _check(order_kept: OrderKept, pairs_of_equality: float) -> None:
 def learn_reliability(electorates: Sequence[Electorate]) -> list[Mapping[str, float]]:
     """Weights per reviewer for each session, learned from all the *other* sessions.
 
-    In each session a reviewer's correlation with the others is 1 + τ-b between the shares of rivals
-    that its ballot, or its comparisons, place each candidate above and the mean of these over two
-    others or more.
-    With x̄ the reviewer's mean correlation over the other sessions, over the panel's mean, and n
-    their number,
+    In each session, a reviewer's correlation with the others is 1 + τ-b between two sets of shares:
+    those of the rivals that its ballot, or its comparisons, place below each candidate, and the
+    mean of the same over at least two other reviewers. With x̄ the reviewer's mean correlation over
+    the other sessions relative to the panel's mean, and n their number,
 
         weight = (n·x̄ + k) / (n + k),    k = 10,
 
@@ -198,13 +197,13 @@ def reliability_from_shares(sessions: Iterable[Mapping[str, Floats]]) -> Mapping
     Parameters
     ----------
     sessions
-        Per session, reviewer → shares of rivals that it places each candidate above, shape (votes,
+        Per session, reviewer → share of rivals that it places below each candidate, shape (votes,
         candidates); NaN: no vote, or its own.
 
     Returns
     -------
     mapping
-        Reviewer → weight; empty where no session has three reviewers.
+        Reviewer → weight; empty if no session has three reviewers.
     """
     total: defaultdict[str, float] = defaultdict(float)
     times: defaultdict[str, int] = defaultdict(int)
@@ -248,7 +247,7 @@ def _measure_each(electorates: Sequence[Electorate]) -> Iterator[dict[str, float
 
 
 def _measure_block(electorates: Sequence[Electorate]) -> Iterator[dict[str, float]]:
-    """The same in one block, where each reviewer has one vote."""
+    """Compute the same for one block in which each reviewer has one vote."""
     profile = stack(electorates)
     assert profile.lengths is not None  # noqa: S101 - as `stack` makes it
     lengths = profile.lengths[:, np.newaxis]
@@ -293,26 +292,26 @@ def _mean(shares: Floats) -> Floats:
 def learn_reliability_from_people(humans: "HumanSums", names: "Names") -> Mapping[str, float]:
     r"""Weigh reviewers by log-odds of matching people, shrunk toward the panel.
 
-    On n_r pairs that people decided, reviewer r sided with them on h_r, a tie half. With the
-    panel's share p̄ = Σ h_r / Σ n_r and k = 50 pairs of equality,
+    On n_r pairs that people decided, reviewer r agreed with them on h_r, a tie counting half. With
+    the panel's share p̄ = Σ h_r / Σ n_r and k = 50 pairs of equality,
 
         p_r = (h_r + k·p̄) / (n_r + k),
         w_r = max(0, log(p_r / (1 − p_r))),        weight_r = w_r / mean of w.
 
-    p_r is the posterior mean under a Beta(k·p̄, k·(1 − p̄)) prior, and log-odds are the weights with
-    which a majority of independent reviewers is most often right. A reviewer without pairs weighs
-    as the panel's mean share does, and without any evidence all weigh alike.
+    p_r is the posterior mean under a Beta(k·p̄, k·(1 − p̄)) prior, and log-odds are the weights
+    with which a majority of independent reviewers is most often right. A reviewer without pairs has
+    the weight of the panel's mean share; without any evidence all weights are equal.
 
     Parameters
     ----------
     humans : HumanSums
-        Opinions beside people's; of sessions other than the ones that the weights will count.
+        Opinions compared with people's, from sessions other than those that the weights are for.
 
     Returns
     -------
     mapping
-        Reviewer → weight, mean 1, for every reviewer with such pairs. All are 1 where the panel
-        sides with people no more often than not; empty while no reviewer has judged fifty pairs.
+        Reviewer → weight, mean 1, for every reviewer with such pairs. All are 1 if the panel agrees
+        with people on at most half of the pairs; empty if no reviewer has judged fifty pairs.
 
     References
     ----------
@@ -331,8 +330,8 @@ def learn_reliability_from_people(humans: "HumanSums", names: "Names") -> Mappin
 def weights_by_people(sided: Mapping[str, tuple[float, float]]) -> Mapping[str, float]:
     """Weigh reviewers as `learn_reliability_from_people` does.
 
-    `sided` has h and n per reviewer: pairs on which it sided with people, a tie half, and pairs
-    that they decided.
+    `sided` has h and n per reviewer: pairs on which it agreed with people, a tie counting half, and
+    pairs that they decided.
     """
     if max((pairs for _, pairs in sided.values()), default=0) < MIN_DECIDED:
         return {}
@@ -340,7 +339,7 @@ def weights_by_people(sided: Mapping[str, tuple[float, float]]) -> Mapping[str, 
     if whole <= 0.5:
         return dict.fromkeys(sided, 1.0)
     odds = {name: _log_odds(hits, pairs, whole) for name, (hits, pairs) in sided.items()}
-    # Above 0: if the panel's share is above ½, so is that of at least one reviewer.
+    # Above 0: if the panel's share is above ½, at least one reviewer's share is, too.
     mean = sum(odds.values()) / len(odds)
     return {name: value / mean for name, value in odds.items()}
 
@@ -348,7 +347,7 @@ def weights_by_people(sided: Mapping[str, tuple[float, float]]) -> Mapping[str, 
 def _log_odds(hits: float, pairs: float, whole: float) -> float:
     """Compute the shrunk share's log-odds, ≥ 0.
 
-    Infallible panels get half a miss.
+    Panels without a miss get half a miss.
     """
     credited = min(whole, 1 - 0.5 / PAIRS_OF_PEOPLE)
     share = (hits + PAIRS_OF_PEOPLE * credited) / (pairs + PAIRS_OF_PEOPLE)
@@ -356,20 +355,21 @@ def _log_odds(hits: float, pairs: float, whole: float) -> float:
 
 
 MIN_SEVERITY_DF = 30
-"""Degrees of freedom from which the severity of reviewers is known."""
+"""Fewest degrees of freedom for the severity of reviewers to be known."""
 
 Texts = Sequence[Mapping[str, float]]
-"""Reviewer to its grade of a text, for each text of a session."""
+"""For each text of a session, grade by reviewer."""
 
 
 def learn_severity(sessions: Iterable[Texts]) -> Severity | None:
-    r"""Learn reviewers' severity by others' grades of the same texts.
+    r"""Learn reviewers' severity from others' grades of the same texts.
 
-    A grade is the text's quality, the severity s_r of its reviewer, and noise. Taking each text's
-    mean off leaves P·s with the projection P = I − 11ᵀ/n over its n reviewers; the texts of a
-    session, which a reviewer may read in one mood, are averaged and count as one. With A the sum of
-    these P over sessions, b that of the grades so centred, σ² the variance of the residuals, of
-    rounding at least, and severities of variance τ² (`SEVERITY`) among all reviewers,
+    A grade is the sum of the text's quality, its reviewer's severity s_r, and noise. Subtracting
+    each text's mean leaves P·s with the projection P = I − 11ᵀ/n over its n reviewers. The texts of
+    a session are averaged and count as one, since a reviewer's severity may vary between sessions.
+    With A the sum of these P over sessions, b the sum of the centred grades, σ² the variance of the
+    residuals (at least that of rounding), and τ² (`SEVERITY`) the variance of severity among all
+    reviewers,
 
         ŝ = (A + σ²/τ²·I)⁻¹·b,        cov(ŝ − s) = σ²·(A + σ²/τ²·I)⁻¹.
 
@@ -379,7 +379,7 @@ def learn_severity(sessions: Iterable[Texts]) -> Severity | None:
     Parameters
     ----------
     sessions
-        Other sessions' texts, grades from 1 to 10; one's own texts left out.
+        Other sessions' texts with grades from 1 to 10, without grades of one's own texts.
 
     Returns
     -------
@@ -445,18 +445,17 @@ class Lessons:
     Parameters
     ----------
     priors
-        At most one per unit; without fifty sessions of a unit, none of it.
+        At most one per unit, learned from fifty sessions or more.
     rho
-        Error that reviewers share; None: people decided too few pairs.
+        Error shared by reviewers; None: people decided too few pairs.
     reliability
-        Model to weight, for ``weighted_borda``; empty: not requested, or unknown.
+        Weight by model, for ``weighted_borda``; empty: not requested, or unknown.
     calibration
         How often panels this sure matched people; None: unknown.
     severity
-        Severity of models; None: not requested, or unknown.
+        Models' severity; None: not requested, or unknown.
     n_sessions
-        Unit to the number of sessions in it, up to those that a prior is learned from; a unit that
-        is not named: unknown.
+        Number of sessions by unit, at most the number for a prior; missing units are unknown.
     """
 
     priors: tuple[Prior, ...] = ()
@@ -467,7 +466,7 @@ class Lessons:
     n_sessions: Mapping[Unit, int] = field(default_factory=dict)
 
     def prior(self, unit: Unit) -> Prior | None:
-        """The prior learned in this unit; None: there is none."""
+        """Return the prior learned in this unit, or None."""
         return next((prior for prior in self.priors if prior.unit == unit), None)
 
 
@@ -478,12 +477,12 @@ class Tracks:
     Parameters
     ----------
     order_kept
-        Reviewer to pairs judged alike in both orders, and pairs judged in both.
+        By reviewer: pairs judged alike in both orders, and pairs judged in both.
     others
-        Reviewer to weight by correlation with the others.
+        Weights by correlation with the others, by reviewer.
     people, pairs_judged
-        Reviewer to weight by match with people, and to the pairs decided by people that it
-        judged.
+        By reviewer: weight by agreement with people, and number of judged pairs that people
+        decided.
     """
 
     order_kept: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -495,7 +494,7 @@ class Tracks:
 def known_by_order(order_kept: Mapping[str, tuple[int, int]], reviewers: Collection[str]) -> bool:
     """True if order-consistency is known well enough to weigh these reviewers by.
 
-    True if at least half of them judged twenty or more pairs in both orders, so that their record
+    That is, at least half of them judged twenty or more pairs in both orders, so that their record
     outweighs `PAIRS_OF_EQUALITY`.
     """
     nothing = (0, 0)
@@ -506,15 +505,14 @@ def known_by_order(order_kept: Mapping[str, tuple[int, int]], reviewers: Collect
 def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mapping[str, float]:
     """Weigh a council's reviewers by all track records, shrunk toward equal.
 
-    With c[r] the weight by order-consistency, or by correlation with the others where
-    `known_by_order` says that it is not known, p[r] the weight by match with people, and n[r]
-    the pairs it rests on,
+    With c[r] the weight by order-consistency (if not `known_by_order`, by correlation with the
+    others), p[r] the weight by agreement with people, and n[r] the number of pairs behind p[r],
 
         weight[r] = (k·c[r] + n[r]·p[r]) / (k + n[r]),        k = 50.
 
-    c and p are each shrunk already, and 1 on average. Without votes the weight is c; with more
-    votes people decide more, shrunk toward c. A product would count one fault twice: a reviewer
-    that answers by position also agrees less with people.
+    c and p are already shrunk, and 1 on average. Without people's votes the weight is c; with more
+    votes it moves toward p. A product would count one fault twice: a reviewer that answers by
+    position also agrees less with people.
 
     Order comes before correlation, which rewards shared errors. On the council of the
     study (five models, 356 pairs that people decided, weights learned from the other
@@ -524,12 +522,12 @@ def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mappi
     Parameters
     ----------
     reviewers : collection of str
-        Those of the council; what is known of others does not enter.
+        Reviewers of the council; records of others are ignored.
 
     Returns
     -------
     mapping
-        Reviewer → weight ≥ 0, dimensionless, for each of `reviewers`; empty where nothing is known.
+        Reviewer → weight ≥ 0, dimensionless, for each of `reviewers`; empty if nothing is known.
     """
     mine = {name: tracks.order_kept[name] for name in reviewers if name in tracks.order_kept}
     if known_by_order(mine, reviewers):
@@ -544,7 +542,7 @@ def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mappi
         base = start.get(name, 1.0)
         n = tracks.pairs_judged.get(name, 0.0) if name in tracks.people else 0.0
         people = tracks.people.get(name, 1.0)
-        # The formula above, written so that without votes the weight stays exactly the same.
+        # The formula above, in a form that leaves the weight exactly unchanged without votes.
         weights[name] = base + n / (PAIRS_OF_PEOPLE + n) * (people - base)
     return weights
 
@@ -552,9 +550,9 @@ def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mappi
 def learn_weights(electorates: Sequence[Electorate]) -> list[Mapping[str, float]]:
     """Weights per reviewer for each session, learned from all the *other* sessions.
 
-    By order-consistency (`learn_consistency`) where at least half of the reviewers compared twenty
-    pairs or more in both orders, all sessions together; else by correlation with the others
-    (`learn_reliability`).
+    If at least half of the reviewers compared twenty pairs or more in both orders over all
+    sessions, weights are by order-consistency (`learn_consistency`); otherwise by correlation with
+    the others (`learn_reliability`).
 
     Returns
     -------
@@ -579,8 +577,8 @@ def learn_prior_from_noise(noises: "Iterable[Noise]", unit: Unit) -> Prior | Non
 
     The noise is the same to the last digit. The quality variance is the mean of the sessions'
     effect variances, or 0 where that is negative. `learn_prior` pools them by their degrees of
-    freedom instead, which is the same where all sessions have as many candidates; else both
-    estimate the same.
+    freedom instead. With equal numbers of candidates in all sessions the results are equal;
+    otherwise both estimate the same quantity.
 
     Returns
     -------
@@ -608,7 +606,7 @@ def learn_prior_from_noise(noises: "Iterable[Noise]", unit: Unit) -> Prior | Non
 
 
 def borrow(electorates: Sequence[Electorate], settings: Settings) -> Settings:
-    """Replace every ``learn`` in settings by learned values; without any it is as ``public``."""
+    """Replace every ``learn`` in settings by learned values, or by ``public`` without any."""
     rho = learn_rho(electorates) if settings.rho == "learn" else None
     prior = _learn_prior(electorates, settings) if settings.prior == "learn" else None
     if rho is not None:

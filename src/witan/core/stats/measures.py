@@ -15,7 +15,7 @@ from witan.errors import InvalidParameter
 
 Array = NDArray[np.float64]
 Side = slice | NDArray[np.intp]
-"""Places of one side's sums on the second axis of the sums."""
+"""Indices of one side's sums on the second axis of the sums."""
 
 MIN_BUCKETS = 5
 """Fewest buckets with data to estimate how much buckets vary."""
@@ -28,7 +28,7 @@ MeasureUnit = Literal[
 ]  # fmt: skip
 
 NO_VARIANCE = 1e-12
-"""A variance below this is rounding: whole shares and grades, or logarithms, differ by far more."""
+"""A variance below this is rounding: shares, grades and logarithms differ by far more."""
 
 SAME = "error unknown: all groups of sessions say the same"
 POOR_SIDE = f"error unknown: a side of it has data in fewer than {MIN_BUCKETS} groups of sessions"
@@ -44,7 +44,7 @@ class JackknifeEstimate(NamedTuple):
     std_error : float array
         NaN: unknown.
     degrees : float array
-        Of freedom of Student's t: buckets with data, less one; of sides, as `jackknife` says.
+        Degrees of freedom of Student's t: buckets with data minus one; with sides, see `jackknife`.
     """
 
     estimate: Array
@@ -78,28 +78,28 @@ def jackknife(
 
         degrees = (Σ_s V_s)² / Σ_s V_s²/(B_s − 1).
 
-    Buckets are groups of whole sessions, so that what sessions share inside is allowed for. For
-    the mean of B numbers the error is the sample deviation over √B. It is no good for a median.
+    Buckets are groups of whole sessions, so dependence within sessions is allowed for. For the mean
+    of B numbers the error is the sample deviation over √B. The jackknife is not valid for a median.
 
     Parameters
     ----------
     per_bucket : float array, shape (B, …)
-        Per bucket, the sums that the statistic is made from. Usually (B, K) for K sums and one
-        estimate, or (B, K, M) for M estimates at once.
+        Per bucket, the sums behind the statistic. Usually (B, K) for K sums and one estimate, or
+        (B, K, M) for M estimates at once.
     statistic : function
         From sums of shape (N, …), N times as many as are wanted, to N times the estimates: shape
         (N,) or (N, M). For a ratio of two sums: ``lambda sums: sums[:, 0] / sums[:, 1]``. It may
         return NaN; division by 0 is not reported.
     sides : sequence of slices or index arrays
-        Of a single estimate: the second axis of `per_bucket`, cut into what is compared.
+        For a single estimate: the parts of the second axis of `per_bucket` that are compared.
 
     Returns
     -------
     JackknifeEstimate
         The error is NaN below `MIN_BUCKETS` buckets with data, or where some θ₍b₎ is undefined.
-        A bucket has no data for estimate m if all its sums ``[b, :, m]`` are 0; where estimates
-        do not stand on the last axes of the sums, if all its sums are. Of sides, the error is NaN
-        too where one of them fills fewer than `MIN_BUCKETS`.
+        A bucket has no data for estimate m if all its sums ``[b, :, m]`` are 0; if the last axes of
+        the sums are not those of the estimates, if all its sums are 0. With sides, the error is
+        also NaN if one of them fills fewer than `MIN_BUCKETS`.
 
     References
     ----------
@@ -196,9 +196,9 @@ class Measure:
     interval
         From the jackknife over buckets of sessions; None: unknown, as with data in fewer than five.
     n, of
-        How much it rests on, and of what: votes, pairs, ballots …
+        Number of cases, and what they are: votes, pairs, ballots …
     needed
-        Smallest n with a value.
+        Smallest n for a value.
     unit
         Unit of the value.
     why
@@ -215,7 +215,7 @@ class Measure:
 
     @property
     def enough(self) -> bool:
-        """There are as many data as a value needs."""
+        """True if there are enough data for a value."""
         return self.n >= self.needed
 
     def columns(self, name: str) -> dict[str, float | int | None]:
@@ -239,7 +239,7 @@ class Count:
 
 
 def lack_data(count: Count, unit: MeasureUnit) -> Measure:
-    """A measure without enough data."""
+    """Make a measure without enough data."""
     n = round(count.n)
     why = f"not enough data: {count_text(n, count.of)}, {count.needed} needed"
     return Measure(None, None, n, count.of, count.needed, unit, why)
@@ -252,7 +252,7 @@ def count_text(n: int, of: str) -> str:
 
 
 def undefined_measure(count: Count, unit: MeasureUnit, reason: str) -> Measure:
-    """A measure without a value despite sufficient data."""
+    """Make a measure without a value despite enough data."""
     return Measure(None, None, round(count.n), count.of, count.needed, unit, reason)
 
 
@@ -269,9 +269,8 @@ def estimate_measure(
     """Estimate a statistic of sums with a jackknife interval over buckets.
 
     The interval is  g⁻¹(g(θ) ∓ t · se(g(θ)))  with Student's t on the degrees of `jackknife` and
-    the link g: none; ``clip``, none but ends cut to [0, 1]; ``fisher``, artanh, for
-    correlations; ``log``, for ratios. If all buckets agree, their variation is unknown, so the
-    error is unknown, not 0.
+    the link g: none; ``clip``, none, with the ends cut to [0, 1]; ``fisher``, artanh, for
+    correlations; ``log``, for ratios. If all buckets agree, the error is unknown, not 0.
 
     Parameters
     ----------
@@ -280,9 +279,9 @@ def estimate_measure(
     statistic : function
         From sums of shape (N, …) to N estimates; NaN where undefined.
     link : str
-        The scale on which errors are taken to be even.
+        The scale on which errors are assumed to be symmetric.
     sides : sequence of slices or index arrays
-        What the statistic compares, as `jackknife` has it.
+        What the statistic compares, as in `jackknife`.
 
     References
     ----------
@@ -358,7 +357,7 @@ def _identity(values: Array) -> Array:
 
 
 def _artanh(values: Array) -> Array:
-    # A correlation of ±1 is at infinity whatever its rounding, and has no interval.
+    # A correlation of ±1 is infinite on this scale and has no interval, despite rounding.
     within = np.where(np.abs(values) < 1 - NO_VARIANCE, values, np.nan)
     return np.asarray(np.arctanh(within))
 
@@ -385,17 +384,17 @@ def rate(sums: Array, count: Count, *, level: float, opposed_pairs: bool = False
         m    = n / deff · (z/t)²,      z, t: normal and Student's quantiles, B − 1 degrees,
 
     the interval is that of Jeffreys for p·m hits of m cases: the quantiles of
-    Beta(p·m + ½, (1 − p)·m + ½), the lower end 0 at p = 0 and the upper 1 at p = 1. There, where
-    no spread between sessions is seen, every bucket counts as one case. Where v is 0 at another p,
-    deff is 1. It is never of zero width.
+    Beta(p·m + ½, (1 − p)·m + ½), the lower end 0 at p = 0 and the upper 1 at p = 1. At these ends
+    sessions show no spread, so every bucket counts as one case. If v is 0 at another p, deff is 1.
+    The width is never zero.
 
     Parameters
     ----------
     sums : float array, shape (B, 2)
         Per bucket, hits (a tie counts half) and cases.
     opposed_pairs : bool
-        Cases come in pairs of which one tends to hit where the other misses, as a pair shown in
-        both orders does, so that their sum may vary less than that of independent ones.
+        Cases come in pairs in which one tends to hit if the other misses, such as a pair shown in
+        both orders, so that their sum may vary less than with independent cases.
 
     References
     ----------
@@ -443,7 +442,7 @@ def _jeffreys(p: float, n: float, level: float) -> Interval:
 def ratio(sums: Array) -> Array:
     """Divide the first sum by the second, (N, 2) → (N,).
 
-    NaN: no case.
+    NaN without cases.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(sums[:, 1] > 0.5, sums[:, 0] / sums[:, 1], np.nan)

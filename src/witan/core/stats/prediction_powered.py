@@ -1,4 +1,4 @@
-"""Means of a jury's many judgments, corrected by people's few."""
+"""Means of a jury's many judgments, corrected by people's few votes."""
 
 from typing import Literal, NamedTuple
 
@@ -15,12 +15,12 @@ NO_SPREAD = 1e-12
 """A sum of squares below this is rounding."""
 
 MOST_LEVERAGE = 0.9
-"""Most leverage of a cluster on the slope; beyond, its residual is meaningless."""
+"""Most leverage of a cluster on the slope; above, its residual is meaningless."""
 
 INFINITE = 1e15
 
 COPIES = 1.0
-"""Clusters of an outcome to count as copies of one row, without other evidence."""
+"""Clusters of an outcome that count as copies of one row without other evidence."""
 
 MeanKind = Literal["grades", "shares", "differences of shares"]
 Mask = NDArray[np.bool_]
@@ -66,29 +66,29 @@ def estimate_powered_means(
         λ = Σ_k A_k·G_k / Σ_k G_k²,        V = Σ_k (A_k − λ·G_k)² / (1 − h_k)
 
     with the leverage h_k of cluster k on mean and slope (HC2). The interval is Student's t on
-    two degrees fewer than there are clusters with people's votes. λ is 0, and the estimate that
-    of people alone, where this one is not narrower.
+    two degrees fewer than there are clusters with people's votes. If the interval is not narrower
+    than that of people alone, λ is 0 and the estimate is theirs.
 
-    Of shares the interval is Jeffreys' for as many independent votes as V is worth, which is
-    never of zero width; of the jury's, or of people alone, these are `_count_votes`. If corrected,
-    V has 1/n² added, the variance of half a vote in either direction, as a
-    jury that never erred on n clusters may err on the next. Differences of shares have it, too,
-    and those of people alone (Agresti and Min).
+    For shares the interval is Jeffreys' for the number of independent votes that V is worth, so its
+    width is never zero; for the jury or people alone this number comes from `_count_votes`.
+    Corrected shares have 1/n² added to V, the variance of half a vote in either direction, as a
+    jury that never erred on n clusters may err on the next. So have differences of shares, also
+    those of people alone (Agresti and Min).
 
     Parameters
     ----------
     people, jury : float array, shape (rows, M)
         NaN: not judged.
     clusters : int array, shape (rows,)
-        From 0 up: rows of one number vary together. None: each row by itself.
+        Numbers from 0 up; rows with the same number vary together. None: each row by itself.
     kind : str
         ``grades``, ``shares`` in [0, 1], or ``differences of shares`` in [−1, 1].
 
     Returns
     -------
     PoweredMeans
-        Without people's votes, the corrected value is NaN. Below `MIN_CLUSTERS` clusters there is
-        no interval; nor of grades that are all the same.
+        Without people's votes, the corrected value is NaN. There is no interval with fewer than
+        `MIN_CLUSTERS` clusters, or if all grades are equal.
 
     References
     ----------
@@ -146,7 +146,7 @@ def design_effects(values: Floats, rows: NDArray[np.intp]) -> Floats:
     Returns
     -------
     float array, shape (M,)
-        As for `estimate_powered_means`, copies of a row weigh as one more cluster.
+        As in `estimate_powered_means`, copies of a row count as one more cluster.
     """
     present = ~np.isnan(values)
     value = _mean(values, present)
@@ -196,7 +196,7 @@ def _mean(values: Floats, present: Mask) -> Floats:
 
 
 def _divide(values: Floats, present: Mask) -> Floats:
-    """Each row's part of a mean."""
+    """Divide a mean into each row's part."""
     return np.asarray(values / np.maximum(present.sum(axis=0), 1))
 
 
@@ -247,11 +247,11 @@ def _count_votes(
         D = max(V/v, 1),    C = Σ_k n_k² / n,    w = K·min(p, 1 − p),
         m = p(1 − p)/v / ((w·D + C)/(w + 1)) · (z/t)²    at least    min(n / max(C, 2), p(1 − p)/V),
 
-    where (z/t)² is the discount for the few clusters that V is known from.
+    where (z/t)² is the discount for the small number of clusters behind V.
 
-    C is the design effect of clusters whose rows are copies. Few clusters of the rarer outcome
-    hardly show D, so copies weigh as one more. Rows of shares, not of 0 and 1, have a smaller v.
-    Where all rows agree, m is n/C with the same discount: as for so many clusters.
+    C is the design effect of clusters with identical rows. With few clusters of the rarer outcome D
+    is uncertain, so C counts as one more of them. Rows with shares instead of 0 and 1 have a
+    smaller v. If all rows agree, m is n/C with the same discount, as for that many clusters.
     """
     n, spread = sizes.sum(axis=0), share * (1 - share)
     copies = _count_copies(sizes)

@@ -16,14 +16,14 @@ MIN_HISTORY = 50
 """Fewest sessions to learn a prior from."""
 
 PUBLIC_RHO: Mapping[Unit, float] = MappingProxyType({"grades": 0.2, "ranks": 0.12})
-"""Share of the noise that models have in common, if it has not been measured.
+"""Assumed share of the noise that models have in common, unless it was measured.
 
-Real sets show .18 to .42 in grades (see docs/uncertainty.md). These hold the size of the test below
-8% where .3 is shared, juries of nine included; ranks hide about half of it.
+Real sets show .18 to .42 in grades (see docs/uncertainty.md). These keep the size of the test below
+8% if .3 is shared, also for juries of nine; ranks hide about half of it.
 """
 
 GRADE_NOISE, GRADE_DF = 1.1, 3.0
-"""Noise of a grade of 1 to 10 around the panel's, squared, and what it is worth as evidence.
+"""Variance of a grade of 1 to 10 around the panel's, and its degrees of freedom as evidence.
 
 Estimated as `learn_prior` does. Two judges of WildBench, of one maker: .26 on 6 degrees of freedom;
 panels of four out of the 33 judges of the LLMJudge benchmark, grades of 0 to 3 converted: .9 to 1.2
@@ -31,9 +31,9 @@ on 3. This is the cautious end of these.
 """
 
 BELIEF_DF = 5.0
-"""The noise of a grade in probabilities: between the two sets above.
+"""Noise of a grade for probabilities: between the two sets above.
 
-A test must rarely err and takes the cautious end; a probability must be right on average.
+A test must rarely err, so it uses the cautious end; a probability must be right on average.
 """
 
 RANK_NOISE, RANK_SHARE, RANK_DF = 0.35, 0.25, 4.0
@@ -46,14 +46,14 @@ to 4.9 at fifteen, on 3 degrees of freedom and more.
 CHANCE_DF = 6.0
 """Degrees of freedom for the noise of ranks in probabilities, given λ.
 
-Quality and noise share the variance that places have by chance, V: given λ, V/(1 + λ) is noise.
+Quality and noise add up to the variance V of random places: given λ, V/(1 + λ) is noise.
 """
 
 
 SEVERITY = 0.7
 """Variance of reviewers' severity, in grades of 1 to 10 squared.
 
-Where texts are compared it drops out; the grade of a single text contains it. The 33 judges of the
+It cancels where texts are compared, but not in the grade of a single text. The 33 judges of the
 LLMJudge benchmark differ by .67 (grades of 0 to 3, converted), the two judges of WildBench, of one
 maker, by .19. This is the cautious end.
 """
@@ -61,20 +61,20 @@ maker, by .19. This is the cautious end.
 
 @dataclass(frozen=True, slots=True)
 class Severity:
-    """Offsets of reviewers' grades from those of others, by other sessions.
+    """Offsets of reviewers' grades from those of others, learned from other sessions.
 
     Parameters
     ----------
     reviewers
         The reviewers.
     offsets
-        Offset of each from reviewers like these, in grades of 1 to 10.
+        Offset of each from similar reviewers, in grades of 1 to 10.
     covariance
         Covariance of the offsets.
     noise
         Variance of a grade around the panel's without these offsets.
     n_sessions
-        Sessions it was learned from.
+        Number of sessions it was learned from.
     """
 
     reviewers: tuple[str, ...]
@@ -84,7 +84,7 @@ class Severity:
     n_sessions: int
 
     def of(self, names: Sequence[str]) -> tuple[Floats, Floats]:
-        """Return reviewers' offsets and covariance; for unknown ones 0 and `SEVERITY`."""
+        """Return reviewers' offsets and covariance; 0 and `SEVERITY` for unknown reviewers."""
         at = {name: number for number, name in enumerate(self.reviewers)}
         known = [at.get(name, len(at)) for name in names]
         offsets = np.append(self.offsets, 0.0)[known]
@@ -105,7 +105,7 @@ class Severity:
 
 @lru_cache(maxsize=256)
 def public_prior(unit: Unit, n_candidates: int) -> Prior:
-    """The noise of judges elsewhere, worth few degrees of freedom."""
+    """Return the noise of published judges, worth few degrees of freedom."""
     if unit == "grades":
         noise, df = GRADE_NOISE, GRADE_DF
     else:
@@ -124,9 +124,9 @@ def belief_prior(prior: Prior | None) -> Prior | None:
 def prior_of(
     prior: Prior | str | None, unit: Unit, n_candidates: int, *, is_paired: bool = False
 ) -> Prior | None:
-    """Find a setting's prior for a fit: own, else public.
+    """Find a setting's prior for a fit: its own, otherwise the public one.
 
-    Nothing public is known of the noise of single pairs.
+    There is no public prior for the noise of single pairs.
     """
     if prior is None:
         return None
@@ -147,7 +147,7 @@ def learn_prior(fits: Sequence[AdditiveFit], unit: Unit) -> Prior | None:
     """Learn noise and quality spread from many sessions by marginal likelihood.
 
     The residual variances follow s² ~ s₀²·F(d, d₀); s₀² and d₀ maximise that likelihood. The
-    quality variance is what the effects vary beyond their own noise (method of moments, ≥ 0).
+    quality variance is that of the effects beyond their own noise (method of moments, ≥ 0).
 
     Returns
     -------
@@ -156,7 +156,7 @@ def learn_prior(fits: Sequence[AdditiveFit], unit: Unit) -> Prior | None:
 
     References
     ----------
-    Smyth 2004 (see `Uncertainty.of`), section 6, with likelihood in place of moments.
+    Smyth 2004 (see `Uncertainty.of`), section 6, with likelihood instead of moments.
     """
     variances = np.concatenate([fit.residual_variance for fit in fits]) if fits else np.empty(0)
     freedom = np.concatenate([fit.df for fit in fits]) if fits else np.empty(0)

@@ -28,10 +28,10 @@ Array = NDArray[np.float64]
 Errors = Literal["clustered", "robust"]
 
 MAX_MODELS = 5_000
-"""Most models; memory grows with their square and time with their cube."""
+"""Most models; memory grows with their square, time with their cube."""
 
 FEW = 20
-"""With fewer independent units, agreement by chance makes a sandwich error too small.
+"""With fewer independent units, chance agreement can make a sandwich error too small.
 
 In simulation, clustered intervals of 95% covered 94 to 96% from 20 sessions on, with and without
 effects that a session's comparisons share.
@@ -50,21 +50,21 @@ class Ratings:
     Parameters
     ----------
     models : tuple of str
-        In the order of the comparisons; every array below has this order.
+        In the order of the comparisons, as are all arrays below.
     rating : float array, shape (M,)
         Logits, mean 0 within each group of models that chains of comparisons join; NaN for a
         model without comparisons.
     std_error : float array, shape (M,)
-        Of the rating: the one that `errors` names, at least `model_error` where `widened`.
+        Error of the rating: the one named by `errors`, at least `model_error` if `widened`.
     low, high : float arrays, shape (M,)
         The interval of the rating at `level`.
     level : float
-        Of all intervals here.
+        Level of all intervals.
     errors : str
         ``clustered`` by session or by groups of sessions, or ``robust`` per comparison.
     widened : bool
-        Whether errors and contrasts are at least the model-based ones: with fewer than `FEW`
-        clusters (or, robust, comparisons) agreement by chance would pass for certainty.
+        Whether errors and contrasts are at least the model-based ones. With fewer than `FEW`
+        clusters (or comparisons, if robust), chance agreement would otherwise look like certainty.
     model_error, robust_error, clustered_error : float arrays, shape (M,)
         From the information alone; sandwich per comparison; sandwich per cluster (None without
         clusters; NaN with only one).
@@ -74,21 +74,21 @@ class Ratings:
         The best and the worst rank a model may have: 1 + models significantly above it, and
         M − models significantly below it, each contrast at `level`.
     group : integer array, shape (M,)
-        Which of the groups joined by comparisons a model is in, numbered by first appearance.
+        Group of each model, joined by comparisons, numbered by first appearance.
     n_comparisons : float
-        How many, or their weight.
+        Number or weight of comparisons.
     n_sessions, n_clusters : int
         Sessions, and the groups that errors are clustered by: the sessions themselves, or buckets
-        of them. None where none were used or, of sessions, where only buckets are known.
+        of them. None without clusters, or for `n_sessions` if only buckets are known.
     ghost_wins : float
         Wins, and as many losses, of every model against one ghost.
     warnings : tuple of str
-        What the reader must know: disconnected groups, models that never lost or never won,
-        too few sessions.
+        Warnings about disconnected groups, models that never lost or never won, and too few
+        sessions.
     contrast_error : float array, shape (M, M)
         Standard error of rating i − rating j; NaN between groups.
     degrees : float
-        Of freedom of Student's t behind the intervals: clusters − 1, or infinite.
+        Degrees of freedom of Student's t for the intervals: clusters − 1, or infinite.
     clear_leads : bool array, shape (M, M)
         Whether model i is above model j beyond noise.
     """
@@ -127,7 +127,7 @@ class Ratings:
         """P(model i is stronger than model j), shape (M, M).
 
         Student's distribution function at (rating i − rating j) / its error. NaN on the diagonal
-        and between models that no chain of comparisons joins: these are not comparable.
+        and between models without a chain of comparisons, which are not comparable.
         """
         t = (self.rating[:, np.newaxis] - self.rating) / self.contrast_error
         p = np.full(t.shape, np.nan)
@@ -158,13 +158,13 @@ class Fit:
     ghost_wins: float
 
     def name_models(self, inside: NDArray[np.bool_]) -> str:
-        """Name the models in a mask in one phrase, few of them."""
+        """Name the first models of a mask in one phrase."""
         names = [model for model, there in zip(self.models, inside, strict=True) if there]
         return _list_few(names, "")
 
     @property
     def centring_matrix(self) -> Array:
-        """Projection to strengths less their group's mean, shape (M, M)."""
+        """Projection to strengths minus their group's mean, shape (M, M)."""
         same = (self.group[:, np.newaxis] == self.group).astype(np.float64)
         return np.asarray(np.eye(len(self.group)) - same / same.sum(axis=1))
 
@@ -232,11 +232,11 @@ class Clusters:
     Parameters
     ----------
     n : int
-        How many there are.
+        Number of clusters.
     squares : float array, shape (M, M)
         Σ g gᵀ over the clusters, g the gradient of one.
     n_sessions : int, optional
-        How many sessions they hold; None: unknown.
+        Number of sessions in them; None: unknown.
     """
 
     n: int
@@ -296,7 +296,7 @@ def _student(clusters: Clusters | None, level: float) -> tuple[float, float]:
 
 
 def _covariances(fit: Fit, clusters: Clusters | None) -> dict[str, Array]:
-    """Covariances of the centred strengths, by what they allow for."""
+    """Covariances of the centred strengths, by kind of error."""
     covariances = {
         "model": fit.centre_covariance(None),
         "robust": fit.centre_covariance(_robust_squares(fit.counts, residuals(fit.strength))),
@@ -378,17 +378,17 @@ def rate(
         H⁻¹ (Σ_n r_n² x_n x_nᵀ + H₀) H⁻¹                   robust per comparison,
         H⁻¹ (G/(G − 1) Σ_s g_s g_sᵀ + H₀) H⁻¹              clustered by session,
 
-    g_s = Σ_{n in s} r_n x_n being the gradient of one of G sessions. Comparisons inside a session
-    share its question, answers and reviewers; only the clustered errors allow for that. They are
-    used where sessions are given, with G − 1 degrees of freedom; `errors` of the result names the
-    kind in use. With fewer than 20 sessions, errors and contrasts are at least the model-based
-    ones, so that agreement by chance does not pass for certainty.
+    where g_s = Σ_{n in s} r_n x_n is the gradient of one of G sessions. Comparisons within a
+    session share its question, answers and reviewers; only the clustered errors allow for that.
+    They are used if sessions are given, with G − 1 degrees of freedom; `errors` of the result names
+    the kind in use. With fewer than 20 sessions, errors and contrasts are at least the model-based
+    ones, so that chance agreement does not look like certainty.
 
     Parameters
     ----------
     ghost_wins : float
         Wins, and as many losses, of every model against one ghost of free strength; half of each
-        by default. With 0 there must be a finite answer without it.
+        by default. With 0, the maximum without a prior must be finite.
     cluster : bool
         Whether to use the sessions, if there are any.
 
@@ -449,20 +449,20 @@ def rate_sums(
 ) -> Ratings:
     r"""Rate models by Bradley–Terry on matchup sums, errors clustered by bucket.
 
-    The strengths are those that `rate` finds from the comparisons themselves. Errors differ from
-    its own in the clusters alone: with g_b the gradient of all comparisons of bucket b at the fit,
+    The strengths are those that `rate` finds from the comparisons themselves. Only the clusters of
+    the errors differ: with g_b the gradient of all comparisons of bucket b at the fit,
 
         covariance = H⁻¹ (B/(B − 1) Σ_b g_b g_bᵀ + H₀) H⁻¹,
 
-    as `rate` has it with a session in the place of a bucket. A bucket holds whole sessions, so
-    that what a session shares is allowed for; sessions being independent, the two errors differ
-    by chance only, and Student's t has B − 1 degrees of freedom.
+    as in `rate` with buckets instead of sessions. A bucket has whole sessions, so dependence within
+    a session is allowed for. Since sessions are independent, the two errors differ only by chance,
+    and Student's t has B − 1 degrees of freedom.
 
     Parameters
     ----------
     sums : MatchupSums
-        Rows in any order; a key may stand in several, a pair in either order. Weights of ballots
-        count as so many ballots.
+        Rows in any order; a key may have several, and a pair either order. A ballot of weight w
+        counts as w ballots.
 
     Returns
     -------
@@ -472,7 +472,7 @@ def rate_sums(
     Raises
     ------
     InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
-        As `rate` does. Rows of weight 0, or of a model with itself, are no comparisons.
+        As `rate` does. Rows of weight 0, or of a model with itself, are not comparisons.
 
     References
     ----------

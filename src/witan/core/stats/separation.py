@@ -19,7 +19,7 @@ from witan.core.stats.uncertainty import (
 )
 
 POWER = 0.8
-"""Share of sessions that find a gap of the stated size."""
+"""Share of sessions that detect a gap of the stated size."""
 
 TYPICAL_NOISE = 1.0
 """Standard deviation of one reviewer's grade around the panel's, in grades of 1 to 10.
@@ -33,7 +33,7 @@ MOST_SIZE = 40
 """Most reviewers or candidates; a larger council is treated as one of this size."""
 
 LARGER = 5
-"""Most additional reviewers to try until a council separates anything."""
+"""Most additional reviewers to try until a council can separate a gap."""
 
 N_QUANTILES = 64
 """Quantiles of each variance that the power is averaged over."""
@@ -55,11 +55,11 @@ class Separation:
     grades
         The smallest gap in grades of 1 to 10 that it separates; None: none.
     next_reviewers, next_grades
-        The next larger council that separates some gap, and its gap.
+        The next larger council that can separate a gap, and that gap.
     power, noise
         Power of the test, and noise of grades: typical, or of a history.
     authors
-        Whether the reviewers wrote the answers; none judges its own.
+        Whether the reviewers wrote the answers; no reviewer judges its own.
     """
 
     reviewers: int
@@ -84,33 +84,33 @@ def separation(
 ) -> Separation:
     """Return the smallest grade gap separable by a council.
 
-    Two answers are told apart as `Uncertainty.separate_pairs` does it, by the contrast of the fit
-    with variance max(v·s², s_own²) + 2·ρ/(1 − ρ)·s², two-sided at `level`. Here s² is
-    (d₀·s₀² + σ²·χ²(d))/(d₀ + d) with the prior's d₀ and s₀² and the residual freedom d of the
-    design, v the contrast's factor, and s_own² is 2σ²/n·χ²(n − 1)/(n − 1) on the n ballots that
-    have both answers; they are taken as independent, and σ² is `TYPICAL_NOISE`² plus that of
-    rounding to whole grades. The gap is the g with
+    Two answers are separated as in `Uncertainty.separate_pairs`, by the contrast of the fit with
+    variance max(v·s², s_own²) + 2·ρ/(1 − ρ)·s², two-sided at `level`. Here s² is (d₀·s₀² +
+    σ²·χ²(d))/(d₀ + d) with the prior's d₀ and s₀² and the residual freedom d of the design, v the
+    contrast's factor, and s_own² is 2σ²/n·χ²(n − 1)/(n − 1) on the n ballots that have both
+    answers; they are treated as independent, and σ² is `TYPICAL_NOISE`² plus that of rounding to
+    whole grades. The gap is the g with
 
         E Φ((g − t·√variance) / (σ·√(v + 2·ρ/(1 − ρ)))) = 0.8.
 
-    Under a public prior, a pair that fewer than two ballots have keeps d·2/C of d and its share of
-    s², as in `Uncertainty.contrast_df`; it is unanimous as often as s_own²·n is less than what
-    rounding explains. With the prior of a history, its noise and freedom stand in place of these,
-    and s_own² is not used.
+    With a public prior, a pair on fewer than two ballots keeps d·2/C of d and its share of s², as
+    in `Uncertainty.contrast_df`; it is unanimous if s_own²·n is below the variance from rounding.
+    With the prior of a history, its noise and degrees of freedom replace these, and s_own² is not
+    used.
 
     Parameters
     ----------
     authors
-        Whether the reviewers wrote the answers; none judges its own.
+        Whether the reviewers wrote the answers; no reviewer judges its own.
     prior
-        Borrowed strength, in grades; None: nothing is borrowed.
+        Borrowed strength, in grades; None: none.
     rho
-        The share of the noise that all reviewers have in common, 0 ≤ ρ < 1.
+        Share of the noise that all reviewers have in common, 0 ≤ ρ < 1.
 
     Returns
     -------
     Separation
-        The gap with this number of reviewers, and with the next number that separates anything; if
+        The gap with this number of reviewers, and with the next number that can separate one; if
         reviewers are authors, each additional one also writes an answer.
     """
     terms = _Terms(authors, level, prior, rho)

@@ -1,13 +1,13 @@
 """Sufficient statistics of a history from any engine, and their merging.
 
 Each is a table of columns of equal length. Keys are `bucket`, the group of sessions that a row sums
-over, and codes of models or reviewers, which `Names` spells out. Rows are in no particular order,
-and a key may have several rows, which readers add up. Simulated sessions are in none.
+over, and codes of models or reviewers, which `Names` maps to names. Rows are in no particular
+order, and a key may have several rows, which readers add up. No table includes simulated sessions.
 
-Matchups count ballots by their weights, and standings are scores that rules made of weighted
-ballots. All other sums count every ballot once, whatever its weight. A candidate is known by the
-session and the model that wrote it: two seats of one model in a session are one candidate, and
-votes on the two are repeated votes on it.
+Matchups count ballots by weight, and standings are scores of rules on weighted ballots. All other
+sums count every ballot once, whatever its weight. A candidate is identified by its session and the
+model that wrote it: two seats of one model in a session are one candidate, and votes on the two are
+repeated votes on it.
 """
 
 from collections.abc import Mapping
@@ -87,7 +87,7 @@ class AnswerSums:
 class BallotSums:
     """Ballots per bucket, reviewer and kind: total, abstentions, repairs, flat ones.
 
-    `kept` of `compared` pairs seen in both orders were judged alike. `human` is 1 for people.
+    Of `compared` pairs seen in both orders, `kept` were judged alike. `human` is 1 for people.
     `gradings` counts ballots with two grades or more, `spread` sums their standard deviations: of
     the population, over all grades of the ballot, those of own candidates included.
     """
@@ -155,7 +155,7 @@ class PositionSums:
 
     `votes` counts shares of candidates, own ones left out, and `total` sums them; `excess_votes`
     and `excess` count and sum share − mean share by the other reviewers of that session and kind
-    on ballots that tell candidates apart.
+    on ballots that do not tie all candidates.
     """
 
     bucket: Codes
@@ -176,7 +176,7 @@ class LengthSums:
     All is centred within the ballot, own candidates left out: `n` votes on `ballots` ballots with
     two lengths or more; `ll`, `lx`, `xx` sum squares and products of log length and share;
     `n_grades`, `grade_ll`, `grade_lx`, `grade_xx` likewise with grades. `decided` counts pairs of
-    candidates of different length that a ballot tells apart, `longer` those in which the longer is
+    candidates of different length that a ballot does not tie, `longer` those in which the longer is
     placed above.
     """
 
@@ -200,7 +200,7 @@ class LengthSums:
 class UnitSums:
     """Candidates with two or more judges, per bucket and kind, recusals excluded.
 
-    Ballots that compare two are left out: there a share depends on the rival.
+    Ballots that compare two candidates are left out, because there a share depends on the rival.
 
     For `measure` 0 (shares) or 1 (grades): `units` such candidates with `n` values in all, `total`
     and `squares` their sums, and `within` the sum over candidates of (n·Σx² − (Σx)²)/(n − 1), from
@@ -241,8 +241,8 @@ class CriterionSums:
 class GradingSums:
     """Grades per bucket, reviewer and criterion.
 
-    Own candidates are left out but for `n_own`. `grades` counts grades and `total` sums them; `n`,
-    `x`, `y`, `xx`, `yy`, `xy` as in `ReviewerSums`, beside the others' mean on the criterion.
+    Own candidates are left out except for `n_own`. `grades` counts grades and `total` sums them;
+    `n`, `x`, `y`, `xx`, `yy`, `xy` as in `ReviewerSums`, beside the others' mean on the criterion.
     `n_own` grades of own candidates that others graded sum to `own_total`, and less the others'
     mean to `own_excess`; `n_first`, `n_last`, `first_excess` and `last_excess` likewise of grades
     at the first and at the last place of sheets of two or more.
@@ -313,8 +313,8 @@ class CalibrationSums:
 
     The confidence of a panel of models in a pair is the larger of p_beats and 1 − p_beats; band k
     holds k/20 ≤ confidence < (k + 1)/20, 1 itself in band 19. `confidence` sums it. A pair at
-    exactly ½ is left out. People decide a pair by the balance of their ballots, and not by one
-    opinion of each person.
+    exactly ½ is left out. People decide a pair by the balance of their ballots, not by one opinion
+    per person.
     """
 
     bucket: Codes
@@ -355,15 +355,14 @@ MODELS = frozenset({"model", "first", "second", "reviewer", "other"})
 
 
 def places(names: Names, *columns: Codes) -> tuple[tuple[str, ...], list[Codes]]:
-    """Spell out columns of codes.
+    """Replace columns of codes by the names they stand for.
 
     Returns
     -------
     tuple of str
         The names that occur, in alphabetical order, each once.
     list of integer arrays
-        For each column, the place of every cell's name among these. Codes of one name are one
-        model.
+        For each column, the index of every cell's name. Codes with the same name are one model.
     """
     codes = np.unique(np.concatenate([np.unique(column) for column in columns]))
     code_names = [names[code] for code in codes.tolist()]
@@ -374,12 +373,12 @@ def places(names: Names, *columns: Codes) -> tuple[tuple[str, ...], list[Codes]]
 
 
 def present_name(name: str, aliases: Mapping[str, str]) -> str:
-    """Follow renames, old name → new name, to the present name.
+    """Follow renames, old name → new name, to the current name.
 
     Raises
     ------
     InvalidParameter
-        If the names lead back to one of them; the message shows the way round.
+        If the names form a cycle; the message shows it.
     """
     path = [name]
     while path[-1] in aliases and aliases[path[-1]] != path[-1]:
@@ -393,13 +392,13 @@ def present_name(name: str, aliases: Mapping[str, str]) -> str:
 def renamed_codes(aliases: Mapping[str, str], names: Names) -> Mapping[int, int]:
     """Map codes of old names to different codes of present names.
 
-    A new name that the history does not know yet takes the code of the alphabetically first of
-    its old names.
+    A new name that is not in the history takes the code of the alphabetically first of its old
+    names.
 
     Raises
     ------
     InvalidParameter
-        If aliases run in a circle, wherever it stands.
+        If aliases form a cycle.
     """
     for name in aliases:
         present_name(name, aliases)
@@ -415,7 +414,7 @@ def renamed_codes(aliases: Mapping[str, str], names: Names) -> Mapping[int, int]
 
 
 def rename_codes(names: Names, aliases: Mapping[str, str]) -> Names:
-    """Names as they are now, for every code there was."""
+    """Return the current name of every code."""
     return Names({code: present_name(name, aliases) for code, name in names.of.items()})
 
 
@@ -429,15 +428,15 @@ def merge(sums: Sums, aliases: Mapping[str, str], names: Names) -> Sums:
     Parameters
     ----------
     aliases
-        Old name → new name; chains are followed. Names that the history does not know are no
-        error: a configuration may serve many histories.
+        Old name → new name; chains are followed. Names that are not in the history are not an
+        error, because a configuration may serve many histories.
     names
-        As the history has them. To read the result, use ``renamed(names, aliases)``.
+        Names in the history. To read the result, use ``renamed(names, aliases)``.
 
     Raises
     ------
     InvalidParameter
-        If aliases run in a circle.
+        If aliases form a cycle.
     """
     changed = renamed_codes(aliases, names)
     if not changed:

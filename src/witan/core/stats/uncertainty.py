@@ -1,6 +1,6 @@
 """Tests of contrasts: candidates beyond noise, and tiers.
 
-They come from the additive fit. "Beyond noise" means that another draw of such reviewers, on the
+They come from the additive fit. "Beyond noise" means that another draw of similar reviewers, on the
 same answers, would rarely show the reverse. Probabilities come from `witan.core.inference`.
 """
 
@@ -19,23 +19,23 @@ from witan.core.stats.distributions import t_quantile
 from witan.core.stats.priors import CHANCE_DF, belief_prior
 
 MIN_DF = 2.0
-"""Fewest degrees of freedom to separate anything."""
+"""Fewest degrees of freedom to separate a pair."""
 
 
 UNANIMITY = 0.15
-"""Standard deviation, in grades, up to which differences are the same but for reviewers' scales.
+"""Standard deviation, in grades, up to which differences are equal apart from reviewers' scales.
 
 Whole grades that differ by the same two points differ by 1.9 and 2.1 on the panel's scale.
 """
 
 
 UNANIMITY_BALLOTS = 5
-"""Ballots up to which the same difference may be chance: five agree one time in 16, six in 32."""
+"""Most ballots whose equal differences may be chance: five agree one time in 16, six in 32."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairEvidence:
-    """Evidence of each pair's own ballots on the noise of its difference.
+    """Evidence about the noise of each pair's difference from its own ballots.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ class PairEvidence:
         Ballots that have both candidates.
     is_unanimous : bool array, shape (C, C, S)
         Two to `UNANIMITY_BALLOTS` ballots, all with the same difference in grades up to
-        `UNANIMITY`. Three agree by chance one time in four. Ranks are protected by their least
-        variance.
+        `UNANIMITY`. Three agree by chance one time in four. For ranks, their least variance
+        prevents this.
     """
 
     variances: Floats
@@ -59,7 +59,8 @@ class PairEvidence:
     ) -> "PairEvidence":
         """Compute the evidence of values (R, C, S); NaN: absent.
 
-        `is_repeated`: the first of several looks sees few ballots, and every pair is moderated.
+        With `is_repeated`, every pair is moderated, because the first of several looks sees few
+        ballots.
         """
         variances, n = pair_variances(values)
         unanimous = (n >= MIN_VOTES) & (n <= UNANIMITY_BALLOTS)
@@ -79,9 +80,9 @@ class Uncertainty:
     Parameters
     ----------
     fit
-        Of the S sessions.
+        Fit of the S sessions.
     variance : float array, shape (S,)
-        s², moderated by the prior where there is one; NaN without freedom.
+        s², moderated by the prior if there is one; NaN without degrees of freedom.
     df : float array, shape (S,)
         Degrees of freedom of `variance`, the prior's included.
     votes : int array, shape (C, S)
@@ -89,13 +90,13 @@ class Uncertainty:
     shared_variance : float array, shape (S,)
         Variance over s² that the shared error of the reviewers adds to each effect.
     belief_variance, belief_df : float array, shape (S,)
-        s² and its degrees of freedom for probabilities, moderated by `belief_prior`; of ranks what
-        was observed, on the degrees that `chance_variance` adds.
+        s² and its degrees of freedom for probabilities, moderated by `belief_prior`; for ranks as
+        observed, with the degrees of freedom that `chance_variance` adds.
     chance_variance : float array, shape (S,), optional
-        Variance of places by chance, where it takes the place of a prior of noise.
+        Variance of random places, if used instead of a prior for noise.
     pairs
-        Evidence of pairs, as a contrast's variance must not be below what its own ballots show.
-        None with the prior of a history, which knows the noise better than two or three ballots.
+        Evidence of pairs: a contrast's variance must not be below that of its own ballots. None
+        with the prior of a history, which is a better estimate of noise than two or three ballots.
     prior_variance : float array, shape (S,)
         s₀² of a public prior; 0: none.
     prior_df
@@ -125,12 +126,12 @@ class Uncertainty:
         own: PairEvidence | None = None,
         design: Floats | None = None,
     ) -> "Uncertainty":
-        """Add the prior's knowledge and the error shared by all reviewers.
+        """Add the prior and the error shared by all reviewers.
 
         With a prior, s² becomes the moderated (d₀·s₀² + d·s²)/(d₀ + d) on d + d₀ degrees of
-        freedom; s₀² is at least what the rounding of the session's data explains. A shared error ρ
-        of all reviewers adds ρ/(1 − ρ)·s² to the variance of every candidate: what they get wrong
-        together does not average out.
+        freedom; s₀² is at least the variance from rounding in the session's data. A shared error ρ
+        of all reviewers adds ρ/(1 − ρ)·s² to the variance of every candidate, because shared errors
+        do not average out.
 
         Parameters
         ----------
@@ -138,9 +139,9 @@ class Uncertainty:
         shared : float or float array, shape (S,)
             Variance over s² that the shared error adds, ≥ 0.
         design : float array, shape (S,), optional
-            `design_effect` of the ballots' weights, ≥ 1: variances grow by it, and what is left of
-            the freedom, in quarters, shrinks by it. A weight says how much a ballot counts, not how
-            precise it is.
+            `design_effect` of the ballots' weights, ≥ 1: variances are multiplied by it, and the
+            degrees of freedom, in quarters, divided by it. A weight says how much a ballot counts,
+            not how precise it is.
 
         References
         ----------
@@ -187,16 +188,16 @@ class Uncertainty:
 
     @cached_property
     def can_tell(self) -> NDArray[np.bool_]:
-        """Sessions with freedom and votes enough to separate a pair, shape (S,)."""
+        """Sessions with enough degrees of freedom and votes to separate a pair, shape (S,)."""
         return np.asarray((self.df >= MIN_DF) & (self.enough_votes.sum(axis=0) >= 2))
 
     def std_errors(self) -> Floats:
         """Standard error of each effect, (C, S).
 
-        NaN without freedom, or with one vote.
+        NaN without degrees of freedom, or with one vote.
         """
         own = self.fit.inverses.diagonal(axis1=1, axis2=2)[self.fit.pattern].T
-        # A pseudo-inverse may leave −1e-17 where there is nothing.
+        # A pseudo-inverse may have −1e-17 in place of 0.
         errors: Floats = np.sqrt(self.variance * (np.maximum(own, 0.0) + self.shared_variance))
         return np.where(np.isnan(self.fit.effects) | ~self.enough_votes, np.nan, errors)
 
@@ -221,9 +222,9 @@ class Uncertainty:
     def contrast_df(self) -> Floats:
         """Degrees of freedom of each contrast, (C, C, S).
 
-        All of `df`, unless a public prior is used and the pair's own ballots do not show its noise.
-        Of d, what the residuals add to the d₀ of the prior, a pair that fewer than two ballots have
-        keeps its share d·2/C; a unanimous one keeps nothing.
+        It is `df`, unless a public prior is used and the pair's own ballots do not show its noise.
+        Then, of the d that residuals add to the prior's d₀, a pair on fewer than two ballots keeps
+        its share d·2/C, and a unanimous pair keeps nothing.
         """
         n_candidates, n_sessions = self.votes.shape
         df = self._by_pair(lambda df: df)
@@ -232,8 +233,8 @@ class Uncertainty:
     def _noise_of_pairs(self) -> Floats:
         """s² of each contrast, (C, C, S) or (S,).
 
-        A pair on fewer than two ballots takes only its share of what the residuals say, as
-        `contrast_df` does, and at least s².
+        A pair on fewer than two ballots uses only its share of the residuals, as in `contrast_df`,
+        and at least s².
         """
         if self.pairs is None or not self.prior_df:
             return self.variance
@@ -302,8 +303,8 @@ def _moderate(
 def moderate_pairs(own: Floats, n_ballots: NDArray[np.integer[Any]], prior: Prior) -> Floats:
     """Moderate the variances of pairs by a prior, shape (C, C, S).
 
-    Two or three ballots that agree by chance show no variance of a pair. With n of them on it, and
-    s₀² and d₀ of the prior,
+    Two or three ballots that agree by chance show no variance of a pair. With n ballots on the
+    pair, and s₀² and d₀ of the prior,
 
         variance = (d₀·2·s₀² / n + (n − 1)·own) / (d₀ + n − 1).
     """
@@ -321,7 +322,7 @@ def design_effect(weights: Floats | None) -> Floats | None:
     Parameters
     ----------
     weights : float array, shape (R, S), optional
-        Ballots of weight 0 are none.
+        Ballots of weight 0 do not count.
 
     References
     ----------
@@ -331,7 +332,7 @@ def design_effect(weights: Floats | None) -> Floats | None:
         return None
     total = np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)
     effect: Floats = (weights > 0).sum(axis=0) * (weights**2).sum(axis=0) / total**2
-    # Equal weights have no effect; the rest is rounding.
+    # Equal weights have no effect apart from rounding.
     return np.where(effect > 1 + 1e-9, effect, 1.0)
 
 
@@ -343,8 +344,8 @@ def pooled_errors(errors: Floats, n_votes: NDArray[Any]) -> tuple[Floats, Floats
 
         v = Σ (n[c] − 1)·n[c]·e[c]² / Σ (n[c] − 1),    error[c] = √(v / n[c]),
 
-    on Σ (n[c] − 1)·(C − 1)/C degrees of freedom, since the scores of a ballot hang together. Of
-    votes that weigh unequally, n is the number of equal ones that they are worth.
+    on Σ (n[c] − 1)·(C − 1)/C degrees of freedom, since the scores of a ballot depend on each other.
+    For votes of unequal weight, n is the equivalent number of equal votes.
 
     Parameters
     ----------
@@ -372,8 +373,8 @@ def pooled_errors(errors: Floats, n_votes: NDArray[Any]) -> tuple[Floats, Floats
 def tiers(apart: NDArray[np.bool_]) -> NDArray[np.integer[Any]]:
     """Number the groups of lines, best first, shape (C, S).
 
-    A group ends where every line so far is above every line that follows beyond noise, so no
-    boundary puts a candidate below one that it may well be better than.
+    A group ends where every line so far is above every later line beyond noise, so that no boundary
+    puts a candidate below one that it may be better than.
 
     Parameters
     ----------
@@ -381,7 +382,7 @@ def tiers(apart: NDArray[np.bool_]) -> NDArray[np.integer[Any]]:
         ``apart[i, j]``: line i is above line j beyond noise; lines in the order of the standings.
     """
     n_lines = len(apart)
-    # The first line below which a line is above all others; at most the last.
+    # Per line, the first place from which it is above all others; at most the last.
     surely_below = n_lines - apart[:, ::-1].argmin(axis=1) if n_lines else apart.sum(axis=1)
     latest = np.maximum.accumulate(surely_below, axis=0)
     numbers = np.ones(latest.shape, dtype=np.int64)

@@ -1,1 +1,1 @@
-"""Parse, call, print: no logic lives here."""
+"""Parse, call and print, without logic of their own."""

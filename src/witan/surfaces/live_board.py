@@ -20,7 +20,7 @@ State = Literal[
     "waiting", "answering", "answered", "failed", "reviewing", "voted", "abstained",
     "not needed", "writing", "written",
 ]  # fmt: skip
-"""The present work of a seat, or the last that it finished."""
+"""Current work of a seat, or the last that it finished."""
 
 Mark = Literal["idle", "busy", "done", "bad"]
 
@@ -37,7 +37,7 @@ MARKS: dict[str, Mark] = {
     "written": "done",
     "did not finish": "idle",
 }
-"""State to the mark drawn before it; the word always stands beside the mark."""
+"""Mark before a state; the state's name is always next to it."""
 
 UNSAVED = "not saved yet"
 """Remark on events shown before they are stored."""
@@ -63,7 +63,7 @@ def answer_facts(answer: "e.AnswerDone | Answer", flags: Sequence[str] = ()) -> 
     Parameters
     ----------
     flags
-        Those that the safety gate raised.
+        Flags of the safety gate.
     """
     spent, tokens = answer.spent, answer.spent.usage.output_tokens
     facts = [count_noun(len(answer.text.split()), "word")]
@@ -108,9 +108,9 @@ class LiveLine:
     words
         Words of its text so far.
     since
-        When its current work began; None: it is idle.
+        Start of its current work; None: idle.
     spent
-        Expense of its finished answers and reviews; None: none is finished.
+        Cost of its finished answers and reviews; None before the first.
     note
         Anything unusual.
     round
@@ -129,7 +129,7 @@ class LiveLine:
 
     @property
     def is_running(self) -> bool:
-        """True while it is waited for."""
+        """True while it is working."""
         return MARKS[self.state] == "busy"
 
     @property
@@ -139,7 +139,7 @@ class LiveLine:
 
     @property
     def at_rest(self) -> "LiveLine":
-        """The line without what changes with every word."""
+        """The line without values that change with every word."""
         return replace(self, words=0, inside_word=False, round=0)
 
     @property
@@ -153,25 +153,25 @@ class LiveLine:
 
     @property
     def seconds(self) -> str:
-        """Seconds of all its calls; empty: none is over yet."""
+        """Seconds of all its calls; empty before the first ends."""
         return "" if self.spent is None else f"{self.spent.seconds:.1f} s"
 
     @property
     def amount(self) -> str:
-        """Length of its texts, in tokens where its provider counts them."""
+        """Length of its texts, in tokens if its provider counts them."""
         if self.since is not None and self.state == "reviewing":
-            return ""  # its earlier answer has nothing to do with the running seconds
+            return ""  # its earlier answer is unrelated to the running seconds
         tokens = None if self.spent is None else self.spent.usage.output_tokens
         if self.since is None and tokens is not None:
             return count_noun(tokens, "token")
         return count_noun(self.words, "word") if self.words else ""
 
     def start(self, state: State, at: datetime) -> "LiveLine":
-        """Return the seat once it was asked for something."""
+        """Return the seat after a request to it."""
         return replace(self, state=state, since=at, note="")
 
     def hear(self, text: str, round_: int = 0) -> "LiveLine":
-        """Return the seat with another piece of its text."""
+        """Return the seat after another piece of its text."""
         starts = len(text.split())
         if self.inside_word and starts and not text[0].isspace():
             starts -= 1
@@ -180,7 +180,7 @@ class LiveLine:
         return replace(self, words=words, inside_word=ends_inside, round=latest)
 
     def write(self, state: State, text: str, expense: Expense, note: str = "") -> "LiveLine":
-        """Return the seat once its text is complete."""
+        """Return the seat with its complete text."""
         return replace(
             self.stop(state, expense, note),
             words=len(text.split()),
@@ -188,14 +188,14 @@ class LiveLine:
         )
 
     def stop(self, state: State, expense: Expense, note: str = "") -> "LiveLine":
-        """Return the seat once it is done, well or not."""
+        """Return the seat after it has finished or failed."""
         expense_so_far = expense if self.spent is None else self.spent
         if self.spent is not None and expense.calls:
             expense_so_far = self.spent + expense
         return replace(self, state=state, since=None, spent=expense_so_far, note=note)
 
     def spare(self) -> "LiveLine":
-        """Return the seat once its review is not needed."""
+        """Return the seat after its review became unnecessary."""
         state: State = "not needed" if self.state == "waiting" else self.state
         return replace(self, state=state, note="" if state == "not needed" else NOT_NEEDED)
 
@@ -211,13 +211,13 @@ class Board:
     Parameters
     ----------
     ending
-        How the session ended; empty: it has not.
+        How the session ended; empty while it runs.
     writer
         Who writes the final answer, or None.
     outcome, n_counted
         The outcome so far, and its number of ballots.
     news
-        What changed the course of the session, newest last.
+        Events that changed the course of the session, newest last.
     n_answering
         Number of seats that answer.
     jurors
@@ -263,12 +263,12 @@ class Board:
 
     @property
     def unsaved_remark(self) -> str:
-        """Remark on the latest event if it is unsaved; else empty."""
+        """Remark on the latest event if it is unsaved, otherwise empty."""
         return UNSAVED if self.provisional else ""
 
     @property
     def stage_text(self) -> str:
-        """The stage in a few words, with how far it came."""
+        """The stage and its progress in a few words."""
         return {
             "opening": "seating the council",
             "answers": f"answers: {self.count_seats(('answered', 'failed'))} of {self.n_answering}",
@@ -296,18 +296,18 @@ class Board:
         return self.seat(name, lambda line: replace(line, note=note))
 
     def tell(self, news: str) -> "Step":
-        """Return the board with news, and these."""
+        """Return the board with this news, and the news."""
         return replace(self, news=(*self.news, news)), news
 
     def hand_to(self, chairman: str | None, at: datetime) -> "Board":
-        """Return the board once this chairman writes; None: nobody does."""
+        """Return the board with this chairman writing; None: no chairman."""
         if chairman is None:
             return replace(self, writer=None)
         line = LiveLine(chairman, simulated=chairman in self.scripted_seats)
         return replace(self, writer=line.start("writing", at))
 
     def settle(self) -> "Board":
-        """Return the final board: nobody is waited for any more."""
+        """Return the final board, with no seat working."""
         seats = tuple(replace(line, since=None) for line in self.seats)
         if self.writer is None or not self.writer.is_running:
             return replace(self, seats=seats)
@@ -366,7 +366,7 @@ Step: TypeAlias = tuple[Board, str]
 
 @singledispatch
 def _take(event: e.Event, board: Board) -> Step:  # noqa: ARG001 - the general case
-    """Most kinds change nothing that is shown."""
+    """Most kinds do not change what is shown."""
     return board, ""
 
 

@@ -1,4 +1,4 @@
-"""Results in notebooks, and as data frames; running work, live."""
+"""Results in notebooks and as data frames, and live views of running work."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -38,7 +38,7 @@ from witan.surfaces.terminal import console, style_line
 LIBRARIES: tuple[str, ...] = get_args(Library)
 
 REFRESH_SECONDS = 0.25
-"""Seconds between two pictures."""
+"""Seconds between two updates of the display."""
 
 _PAGES = (
     Outcome, Verdict, Leaderboard, AuditReport, Estimates, ArmComparison, BatchReport,
@@ -50,7 +50,7 @@ SIZE = (100, 10_000)
 
 
 def make_frame(rows: Iterable[Mapping[str, Any]], library: Library | None = None) -> Any:
-    """Make a data frame of rows; library and errors as of `FrameSource.frame`."""
+    """Make a data frame of rows; library and errors as in `FrameSource.frame`."""
     if library is not None and library not in LIBRARIES:
         raise InvalidParameter("library", library, " or ".join(LIBRARIES))
     name = library or _find_library()
@@ -78,8 +78,8 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 def flatten(row: object, prefix: str = "") -> dict[str, Any]:
     """Flatten nested fields into columns ``outer_inner``, and names into text.
 
-    Levels of intervals, and tuples of anything but names, are left out. A class stands for a
-    missing record, whose columns are None, so that columns do not depend on the data.
+    Levels of intervals, and tuples of anything but names, are left out. A class represents a
+    missing record, with columns of None, so that columns do not depend on the data.
     """
     flat: dict[str, Any] = {}
     for name, value in _members(row):
@@ -156,7 +156,7 @@ def open_view(work: str) -> "_SessionView | _BatchView | None":
 
 
 class _LiveOutput(ABC):
-    """One output of a cell, drawn over until the work is over."""
+    """One output of a cell, redrawn until the work has ended."""
 
     def __init__(self, publish: Callable[..., object]) -> None:
         self._publish, self._id = publish, uuid4().hex
@@ -164,17 +164,17 @@ class _LiveOutput(ABC):
 
     @abstractmethod
     def picture(self) -> RenderableType:
-        """Return what is to be drawn."""
+        """Return the text to draw."""
 
     def draw(self) -> None:
-        """Draw the picture, over the one before."""
+        """Draw the picture over the previous one."""
         bundle = draw_picture(self.picture())
         with suppress(Exception):  # a failed drawing must not end the session
             self._publish(bundle, raw=True, display_id=self._id, update=self._is_begun)
         self._is_begun = True
 
     async def refresh(self) -> None:
-        """Draw again and again, until the view is closed."""
+        """Redraw until the view is closed."""
         while not self._is_closed:
             self.draw()
             await anyio.sleep(REFRESH_SECONDS)

@@ -25,8 +25,8 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Write a text to standard output, or to standard error.
 
     Control characters, bidirectional overrides and the like are always escaped; only our own styles
-    pass, and only to a terminal. Pass names in the text through `clean` first, so that they stay on
-    one line.
+    are kept, and only on a terminal. Pass names in the text through `clean` first, so that they
+    stay on one line.
     """
     stream = sys.stderr if err else sys.stdout
     # Without a terminal, styles are removed already; keep `click` from searching for them.
@@ -100,7 +100,7 @@ def _printable(text: str, stream: TextIO) -> str:
 
 
 class PlainLine(logging.Formatter):
-    """The message alone; what belongs to it follows indented."""
+    """The message alone, with its details indented below."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
@@ -119,7 +119,7 @@ class TextLine(logging.Formatter):
 
 
 class JsonLine(logging.Formatter):
-    """A line of JSON: when, how bad, what, and the fields."""
+    """A line of JSON: time, level, message, and the fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
@@ -166,12 +166,12 @@ def open_streams() -> None:
     """Replace streams closed before the start, and escape what their encoding lacks.
 
     Writing to a closed standard output then fails. The order gives each stream its own descriptor,
-    which a file opened later would otherwise take.
+    which otherwise a file opened later would take.
     """
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stdout is None:
-        # Opened for reading only, so that writing fails as on a full disk.
+        # Opened for reading, so that writing fails as on a full disk.
         null_device = os.open(os.devnull, os.O_RDONLY)
         sys.stdout = open(null_device, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stderr is None:

@@ -1,1 +1,1 @@
-"""OpenAI's protocol, served."""
+"""A server of OpenAI's protocol."""

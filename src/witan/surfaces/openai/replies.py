@@ -1,4 +1,4 @@
-"""Replies of OpenAI's protocol: chat completions, and what responses share with them."""
+"""Replies of OpenAI's protocol: chat completions, and the parts that responses share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,33 +44,33 @@ class CouncilReply(TypedDict):
     Parameters
     ----------
     session, status, simulated
-        Its name, how it ended, and whether scripts sat in it.
+        Its name, how it ended, and whether scripts played seats.
     missing
         A sentence for each missing thing.
     trust
-        Who voted, what is too close to call, what it cost and what is missing.
+        Summary of voters, what is too close to call, cost and missing parts.
     leaders
-        Who shares the first rank.
+        Candidates of the first rank.
     outcome
         The outcome of the ballots; null: fewer than the quorum.
     chairman
-        Who wrote the final answer; null: nobody.
+        Author of the final answer, or null.
     labels
-        Label in the final answer to its seat.
+        Seat by label in the final answer.
     approved
         Whether the verdict approves; null: there is no verdict.
     unanswered
-        Seat to the reason for its missing answer.
+        Reason for a missing answer, by seat.
     cost_usd, known_usd
         Its cost, null if a price is unknown; and the known part.
     seconds
-        How long it took.
+        Its duration.
     record_problem
         Why it is not in the history; null: it is.
     rankings
-        The rankings before and now, if another jury judged the session.
+        The previous and the current ranking, if another jury judged the session.
     ignored
-        Parameters of the request that changed nothing.
+        Parameters of the request without effect.
     """
 
     session: str
@@ -103,16 +103,16 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
-    """The form of a reply, as the request wants it.
+    """The form of a reply, as requested.
 
     Parameters
     ----------
     narration
-        Whether it reports what the council does.
+        Whether it narrates the council's work.
     stops
         Stop sequences of the final answer.
     ignored
-        Parameters of the request that changed nothing.
+        Parameters of the request without effect.
     store
         Whether the session can be found once it has ended.
     """
@@ -137,11 +137,11 @@ class StopFilter:
         self.restart()
 
     def restart(self) -> None:
-        """Begin a text anew."""
+        """Start a text again."""
         self._withheld, self._stopped = "", False
 
     def feed(self, piece: str, *, last: bool = False) -> str:
-        """Return what is certain to stand before every stop."""
+        """Return the text that certainly precedes every stop."""
         text, self._withheld = self._withheld + piece, ""
         if self._stopped:
             return ""
@@ -189,7 +189,7 @@ def trust_headers(session: Session) -> dict[str, str]:
 def council_reply(
     session: Session, problem: str | None, ignored_parameters: list[str]
 ) -> CouncilReply:
-    """Return what only a council has to say of its text.
+    """Return the facts that only a council adds to its text.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class ReplyStream:
         return line, self._join(*self._final.take(event))
 
     def end(self, session: Session) -> str:
-        """Return what is left of the text, and the paragraphs below it."""
+        """Return the rest of the text, and the paragraphs below it."""
         rest = self._join(*self._final.end(session.text or ""), last=True)
         return rest + self._form.footer.of(session)
 
@@ -280,9 +280,9 @@ class TokenUsage(TypedDict):
     Parameters
     ----------
     prompt_tokens, completion_tokens, total_tokens
-        Read, written, and both.
+        Input tokens, output tokens, and their sum.
     cost
-        US dollars, where they are known.
+        US dollars, if known.
     """
 
     prompt_tokens: int
@@ -301,7 +301,7 @@ class Completion(TypedDict):
     choices
         One.
     usage
-        The tokens of all calls, where they are known.
+        The tokens of all calls, if known.
     witan
         The session behind it.
     """
@@ -338,11 +338,11 @@ class CompletionChunk(TypedDict):
     Parameters
     ----------
     id, created, model
-        As of the whole completion.
+        As in the whole completion.
     choices
         One; none in the chunk with the usage.
     usage
-        The tokens of all calls, in the last chunk, where the request wants them.
+        The tokens of all calls, in the last chunk, if requested.
     witan
         The session behind it, in the chunk that ends the text.
     """
@@ -357,7 +357,7 @@ class CompletionChunk(TypedDict):
 
 
 def completion(running_session: RunningSession, model: str, form: ReplyForm) -> Completion:
-    """Return the whole reply, for a session that came to a text."""
+    """Return the whole reply of a session with a text."""
     session = running_session.session
     message: CompletionMessage = {
         "role": "assistant",

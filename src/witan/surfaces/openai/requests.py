@@ -41,7 +41,7 @@ from witan.service.stored_sessions import Name, Text
 M = TypeVar("M", bound="MessageBody")
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
-"""Kind of a part to the field with its text."""
+"""Field with the text, by kind of part."""
 
 CALLS_NOTHING = (
     "the council calls no tools and no functions; leave this out, or send tool_choice: none"
@@ -88,7 +88,7 @@ ACCEPTED: Mapping[str, tuple[tuple[object, ...], str]] = MappingProxyType(
         "tools": ((None, []), "members have no tools; leave this out"),
     }
 )
-"""Values that a parameter of chat completions, or of the plugin `fusion`, may have, and why."""
+"""Values allowed for a parameter of chat completions, or of the plugin `fusion`, and why."""
 
 
 def _check(value: object, is_valid: bool, words: str) -> object:
@@ -108,7 +108,7 @@ class ContentPart(TypedDict):
     Parameters
     ----------
     type
-        Its kind; a refusal holds its text in the field of that name.
+        Its kind; a refusal has its text in the field of that name.
     text, refusal
         Its text.
     """
@@ -124,7 +124,7 @@ Content = Annotated[
 
 
 def _accept_only(value: Any) -> WithJsonSchema:
-    """Describe what is accepted, where a validator words the refusal."""
+    """Describe what is accepted, if a validator words the refusal."""
     return WithJsonSchema(TypeAdapter(value).json_schema())
 
 
@@ -178,7 +178,7 @@ ANY_OBJECT = '{"type": "object"}'
 
 
 class _Lenient(BaseModel):
-    """A part of earlier replies, which may hold more than the protocol."""
+    """A part of earlier replies, which may have fields outside the protocol."""
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
@@ -228,7 +228,7 @@ class StreamOptionsBody(_Lenient):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CouncilBody(CouncilRequest):
-    """A council, its deliberation, and what comes with the question."""
+    """A council, its deliberation, and what accompanies the question."""
 
     category: Category = None
     files: Files = field(default_factory=dict)
@@ -291,7 +291,7 @@ class CouncilCallBody(BaseModel):
     @property
     @abstractmethod
     def turns(self) -> Sequence[MessageBody]:
-        """The conversation, the question within it."""
+        """The conversation, including the question."""
 
     @property
     @abstractmethod
@@ -301,11 +301,11 @@ class CouncilCallBody(BaseModel):
     @property
     @abstractmethod
     def most_tokens(self) -> int | None:
-        """The most tokens of every reply; None: as it is configured."""
+        """The most tokens of each reply; None: as configured."""
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """Texts that a final answer in prose ends before."""
+        """Stop sequences of a final answer in prose."""
         return ()
 
     @property
@@ -322,7 +322,7 @@ class CouncilCallBody(BaseModel):
         return plugins[0] if plugins else FusionPlugin(id="fusion")
 
     def narrates(self, default: bool | None) -> bool:
-        """Return true if the reply says what the council does.
+        """Return true if the reply narrates the council's work.
 
         Parameters
         ----------
@@ -336,7 +336,7 @@ class CouncilCallBody(BaseModel):
     def question_for(
         self, model: CouncilModel, profiles: Mapping[str, CouncilProfile]
     ) -> QuestionRequest:
-        """Return the request as a service takes it."""
+        """Return the request in the form that a service takes."""
         council, fusion = self.witan, self.fusion
         profile = council.profile or model.profile
         find = partial(_find_seats, profiles.get(profile))
@@ -362,7 +362,7 @@ class CouncilCallBody(BaseModel):
     def _split_question(self) -> tuple[str, tuple[Message, ...]]:
         """Split off the last message of the user.
 
-        What follows the question, such as the result of a tool, belongs to it.
+        Later messages, such as the result of a tool, belong to the question.
         """
         turns = self.turns
         last = max(i for i, message in enumerate(turns) if message.role == "user")
@@ -371,7 +371,7 @@ class CouncilCallBody(BaseModel):
 
 
 class ChatBody(CouncilCallBody):
-    """A request for a chat completion, with `witan` beside it."""
+    """A request for a chat completion, with the extension `witan`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -424,7 +424,7 @@ class ChatBody(CouncilCallBody):
 
     @property
     def turns(self) -> Sequence[MessageBody]:
-        """The conversation, the question within it."""
+        """The conversation, including the question."""
         return self.messages
 
     @property
@@ -434,12 +434,12 @@ class ChatBody(CouncilCallBody):
 
     @property
     def most_tokens(self) -> int | None:
-        """The most tokens of every reply; None: as it is configured."""
+        """The most tokens of each reply; None: as configured."""
         return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """Texts that a final answer in prose ends before."""
+        """Stop sequences of a final answer in prose."""
         return () if self.json_schema is not None else tuple(filter(None, self.stop or ()))
 
     @property
@@ -475,13 +475,13 @@ class InputItem(TypedDict):
     Parameters
     ----------
     type
-        Its kind; unless given, a message.
+        Its kind; by default a message.
     role, content
-        Of a message.
+        Fields of a message.
     call_id, name, arguments, output
-        Of a call, and of its result.
+        Fields of a call and of its result.
     id
-        Of a reference: the message of an earlier response.
+        Field of a reference: the message of an earlier response.
     """
 
     type: NotRequired[
@@ -512,7 +512,7 @@ def _read_items(value: object) -> object:
 
 
 def _is_reasoning(item: object) -> bool:
-    """Return true for what a council did, or a reference to that."""
+    """Return true for a council's narration, or a reference to it."""
     kind = _kind_of(item)
     is_own_item = isinstance(item, dict) and str(item.get("id")).startswith(REASONING_ID)
     return kind == "reasoning" or (kind == "item_reference" and is_own_item)
@@ -543,7 +543,7 @@ def _read_item(item: Any) -> object:
 
 
 RESPONSE_ID, MESSAGE_ID, REASONING_ID = "resp_", "msg_", "rs_"
-"""Beginnings of the ids of a response and of its items; the name of the session follows."""
+"""Prefixes of the ids of a response and of its items; the name of the session follows."""
 
 REFUSALS: Mapping[str, str] = MappingProxyType(
     {
@@ -555,13 +555,13 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "top_logprobs": NO_ODDS,
     }
 )
-"""Parameters of a response that would change what comes back, and why they cannot."""
+"""Parameters of a response that would change the reply, and why they are not supported."""
 
 Unsupported = Annotated[Any, WithJsonSchema({"type": ["null"]})]
 
 
 class ResponseBody(CouncilCallBody):
-    """A request for a response, with `witan` beside it."""
+    """A request for a response, with the extension `witan`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -616,7 +616,7 @@ class ResponseBody(CouncilCallBody):
 
     @property
     def turns(self) -> Sequence[MessageBody]:
-        """The conversation, the question within it."""
+        """The conversation, including the question."""
         if not self.instructions:
             return self.input
         return [MessageBody(role="system", content=self.instructions), *self.input]
@@ -628,7 +628,7 @@ class ResponseBody(CouncilCallBody):
 
     @property
     def most_tokens(self) -> int | None:
-        """The most tokens of every reply; None: as it is configured."""
+        """The most tokens of each reply; None: as configured."""
         return self.max_output_tokens
 
     @property
@@ -656,7 +656,7 @@ def _schema_of_text(text: TextBody | None) -> str | None:
 
 
 def read_chat(values: Mapping[str, Any]) -> tuple[ChatBody, QuestionRequest]:
-    """Read a request that no server checked, and the question in it.
+    """Read a request that no server has checked, and its question.
 
     Raises
     ------
@@ -699,17 +699,17 @@ def _extra(body: BaseModel) -> set[str]:
 def _find_seats(
     profile: CouncilProfile | None, models: Sequence[str], *, chairs: bool
 ) -> tuple[str, ...]:
-    """Name the seats of models, in turn where several fit.
+    """Name the seats of models, alternating if several fit.
 
     Parameters
     ----------
     chairs
-        Whether chairmen are searched, and first.
+        Whether to search chairmen, too, and first.
 
     Raises
     ------
     UnknownName
-        If no seat of the profile has a model. A profile that cannot be seated says so itself.
+        If no seat of the profile has a model. A profile with invalid seats raises its own error.
     """
     if profile is None or profile.problem is not None:
         return ()
@@ -733,7 +733,7 @@ def _slug_of(seat: Seat) -> str:
 
 
 def _turns(messages: Sequence[MessageBody]) -> Iterator[Message]:
-    """Convert the conversation; calls of tools become text."""
+    """Convert the conversation; tool calls become text."""
     tool_names: dict[str, str] = {}
     for message in messages:
         calls = [] if message.tool_calls is None else message.tool_calls

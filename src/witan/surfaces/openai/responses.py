@@ -31,11 +31,11 @@ class OutputPart(TypedDict):
     Parameters
     ----------
     type
-        ``output_text``: of the final answer; ``summary_text``: of what the council did.
+        ``output_text``: final answer; ``summary_text``: narration of the council's work.
     text
         The text.
     annotations, logprobs
-        Of the final answer; always empty.
+        Fields of the final answer; always empty.
     """
 
     type: Literal["output_text", "summary_text"]
@@ -52,13 +52,13 @@ class OutputItem(TypedDict):
     id
         Its name.
     type
-        ``reasoning``: what the council did; ``message``: the final answer.
+        ``reasoning``: narration of the council's work; ``message``: the final answer.
     status
-        Whether it is whole.
+        Whether it is complete.
     role, content
-        Of the final answer.
+        Fields of the final answer.
     summary
-        What the council did, a line each, where the request wants it.
+        The council's work, a line per step, if requested.
     """
 
     id: str
@@ -77,7 +77,7 @@ class CachedTokens(TypedDict):
 
 
 class ReasoningTokens(TypedDict):
-    """Tokens of reasoning; the protocol wants them, and nobody counts them."""
+    """Tokens of reasoning; required by the protocol, never counted."""
 
     reasoning_tokens: Literal[0]
 
@@ -88,11 +88,11 @@ class ResponseUsage(TypedDict):
     Parameters
     ----------
     input_tokens, output_tokens, total_tokens
-        Read, written, and both.
+        Input tokens, output tokens, and their sum.
     input_tokens_details, output_tokens_details
-        Not counted apart.
+        Not counted separately.
     cost
-        US dollars, where they are known.
+        US dollars, if known.
     """
 
     input_tokens: int
@@ -104,14 +104,14 @@ class ResponseUsage(TypedDict):
 
 
 class ResponseFailure(TypedDict):
-    """The reason why a response has no text."""
+    """The reason for a response without text."""
 
     code: Literal["server_error"]
     message: Annotated[str, Doc("What happened, and what to do.")]
 
 
 class IncompleteDetails(TypedDict):
-    """The reason why a text was cut."""
+    """The reason for a cut text."""
 
     reason: Literal["max_output_tokens"]
 
@@ -139,21 +139,21 @@ class ResponseObject(TypedDict):
     Parameters
     ----------
     id, created_at, completed_at, model
-        Its name, when the session was opened, when it ended, and the council.
+        Its name, start and end of the session, and the council.
     status
         ``cancelled``: the session was interrupted, and can be resumed.
     error
         Why there is no text; null otherwise.
     incomplete_details
-        Why the text was cut; null: it was not.
+        Why the text was cut; null: not cut.
     output
-        What the council did, where the request wants it, and the final answer.
+        Narration of the council's work, if requested, and the final answer.
     instructions
         The system message at the beginning of the conversation.
     previous_response_id
-        The response that it continues.
+        The previous response in the conversation.
     max_output_tokens
-        The most tokens of every reply.
+        The most tokens of each reply.
     text
         The form of the final answer.
     usage
@@ -161,7 +161,7 @@ class ResponseObject(TypedDict):
     store
         Whether it can be retrieved.
     tools, tool_choice, parallel_tool_calls
-        None: the council calls nothing.
+        Unused: the council does not call tools.
     temperature, top_p
         Always null: they are configured for each member.
     witan
@@ -225,7 +225,7 @@ ENDS: Mapping[ResponseStatus, EventType] = {
     "failed": "response.failed",
     "cancelled": "response.failed",
 }
-"""Status of a response to the last event of its stream."""
+"""Last event of a stream, by status of the response."""
 
 
 class ResponseEvent(TypedDict):
@@ -238,15 +238,15 @@ class ResponseEvent(TypedDict):
     sequence_number
         Its number, from 0.
     response
-        The response, where it begins or ends.
+        The response, in its first and last events.
     output_index, item_id
-        The item that it is about.
+        The item of the event.
     item
-        The item, where it begins or ends.
+        The item, in its first and last events.
     content_index, summary_index
         Always 0: an item has one part.
     part
-        The part, where it begins or ends.
+        The part, in its first and last events.
     delta
         The next piece of its text.
     text
@@ -337,7 +337,7 @@ def _end_response(
     problem: str | None,
     failure: Exception | None = None,
 ) -> ResponseObject:
-    """Return the response of a session that is over, with this output."""
+    """Return the response of an ended session, with this output."""
     result, reason = open_response(session, model, form), refusal(session, failure)
     if reason is not None:
         result["status"] = "cancelled" if reason.code == "session_interrupted" else "failed"
@@ -410,8 +410,8 @@ def _text_part(text: str) -> OutputPart:
 class ResponseFrames:
     """The events of one response, for one reader.
 
-    First the item that narrates the council's work, if the request wants it; then the final answer,
-    without further narration.
+    First the item that narrates the council's work, if requested; then the final answer, without
+    further narration.
 
     Parameters
     ----------

@@ -67,13 +67,13 @@ class ModelCouncil(TypedDict):
     Parameters
     ----------
     about
-        A sentence on what it is for.
+        Its purpose in one sentence.
     mode
-        How it reaches its final answer; null: unknown.
+        Its way to a final answer; null: unknown.
     members, jury, chairmen
-        Who answers, who reviews in their place, and who writes the final answer.
+        Who answers, who reviews instead of them, and who writes the final answer.
     simulated
-        Whether scripts sit in it.
+        Whether scripts play seats.
     """
 
     about: str
@@ -279,7 +279,7 @@ async def cancel_response(
     },
 )
 async def delete_response(response_id: ResponseName, service: ServiceOf) -> Response:
-    """Delete its session wholly; sessions that go on from it stay."""
+    """Delete its session completely; sessions that continue it stay."""
     await service.forget(await _find_session(service, response_id))
     return reply(ResponseDeletion(id=response_id, object="response", deleted=True))
 
@@ -385,7 +385,7 @@ class _StreamResponse(Response):
 
 
 def find_model(service: Service, name: str) -> CouncilModel:
-    """Find the council of this name."""
+    """Find the council with this name."""
     models = {each.name: each for each in name_councils(service.profiles)}
     if name not in models:
         raise UnknownName("model", name, [each.name for each in _askable(service)])

@@ -47,7 +47,7 @@ _WRITERS = {
     "VoteResult": "vote.vote_report",
     "VotingPaper": "vote.paper_report",
 }
-"""Type of a result to the function here that writes its report; `fields` writes the others."""
+"""Function here that writes a report, by type of the result; `fields` writes the others."""
 
 
 def report_of(result: object) -> Report:
@@ -58,7 +58,7 @@ def report_of(result: object) -> Report:
 
 
 def session_to_html(session: "Session | CouncilSession | ImportedSession") -> str:
-    """Write a page with its own styles, no script, nothing fetched.
+    """Write a self-contained page without scripts or requests.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def session_to_html(session: "Session | CouncilSession | ImportedSession") -> st
 
 
 def report_to_html(report: Report) -> str:
-    """Write a report as such a page; errors as there."""
+    """Write a report as a self-contained page; raise as `session_to_html` does."""
     try:
         from witan.surfaces.web.rendering import export_report_html
     except ModuleNotFoundError as error:

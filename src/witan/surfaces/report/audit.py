@@ -41,15 +41,15 @@ class Word:
     Parameters
     ----------
     measure
-        Its name; with a dot, where it stands within another.
+        Its name, with a dot if it is part of another measure.
     title
-        As the title of a column.
+        Title of its column.
     meaning
         What the number is, without its value.
     table
         The table of all reviewers that has it as a column, if any.
     keep
-        How long that column stays on a narrow terminal.
+        Priority of that column on a narrow terminal.
     strip, line
         The title of its strip in a chart, and the value of its line; empty: not drawn.
     """
@@ -64,7 +64,7 @@ class Word:
 
     @property
     def name(self) -> str:
-        """The measure by name, as a sentence begins with it."""
+        """Name of the measure at the start of a sentence."""
         name = self.measure.replace(".", ", ").replace("_", " ")
         return f"{name[0].upper()}{name[1:]}"
 
@@ -82,7 +82,7 @@ class Word:
 
 
 def with_data(words: Sequence[Word], lines: Sequence[Measured]) -> list[Word]:
-    """Choose the measures that some line has data for."""
+    """Choose the measures for which some line has data."""
     return [word for word in words if any(word.of(line).n for line in lines)]
 
 
@@ -126,7 +126,7 @@ REVIEWER_WORDS = (
     Word("flat_rate", "flat", "share of its ballots with a vote that rank all candidates equal",
          table="agree", keep=30),
 )  # fmt: skip
-"""Every measure of one reviewer, in the order in which they are shown."""
+"""Every measure of one reviewer, in display order."""
 
 PANEL_WORDS = (
     Word("alpha.shares", "α, shares", "Krippendorff's α among models, of shares"),
@@ -190,7 +190,7 @@ TABLES = {"prefer": "What they prefer", "agree": "How they grade and agree"}
 Audited = ReviewerAudit | Grader
 
 Measures = Sequence[tuple[Audited, ReviewerAudit | GradingAudit]]
-"""Reviewers, and what is measured of each."""
+"""Reviewers, and the measures of each."""
 
 
 def audit_title(reviewer: str | None, criterion: str | None) -> str:
@@ -311,7 +311,7 @@ def _draw(name: str, line: Measured, words: Sequence[Word], link: Link | None = 
 
 
 def _kind(line: Audited) -> str:
-    """Name the kind of a reviewer: a model, a person, or everybody."""
+    """Name the kind of a reviewer: a model, a person, or all people."""
     if not line.human:
         return "a model"
     return "everybody who voted" if line.reviewer == PEOPLE else "a person"
@@ -351,7 +351,7 @@ def _concerns(report: AuditReport) -> Iterator[Block]:
 
 
 def _reviewer(report: AuditReport, line: ReviewerAudit) -> Iterator[Block]:
-    """Report everything of one reviewer, then criterion by criterion."""
+    """Report all measures of one reviewer, then those by criterion."""
     for concern in report.concerns.get(line.reviewer, ()):
         yield Note(f"It {concern.sentence}.", "concern")
     yield _measure_list(f"Every measure of {line.reviewer}", REVIEWER_WORDS, line, every=True)
@@ -471,7 +471,7 @@ def _interval(measure: Measure) -> str:
 
 
 def _basis(measure: Measure) -> str:
-    """Describe what a measure rests on, or why it has no value."""
+    """Describe the basis of a measure, or why it has no value."""
     if measure.value is None and measure.why is not None:
         return measure.why
     return f"{measure.n:,} {measure.of}"
@@ -547,7 +547,7 @@ def _criteria(report: AuditReport, panel: PanelAudit) -> Table:
 
 
 def _reliability(calibration: Calibration) -> Iterator[Block]:
-    """Report how often a panel this sure matched people."""
+    """Report how often panels of this confidence agreed with people."""
     if not calibration.is_known:
         why = calibration.reliability(0.5).why
         yield Sentence(f"It is unknown how often panels with this confidence are right: {why}.")
@@ -579,7 +579,7 @@ def _reliability(calibration: Calibration) -> Iterator[Block]:
 
 
 def _reliability_chart(calibration: Calibration) -> Chart:
-    """Chart how often a panel matched people against how sure it was."""
+    """Chart a panel's agreement with people against its confidence."""
     dots = []
     for block in calibration.blocks:
         measure = block.reliability

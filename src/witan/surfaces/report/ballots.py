@@ -86,13 +86,13 @@ def ballot_matrix(
 
 
 MATRIX_SIDE = 64
-"""Reviewers, and candidates, up to which imported ballots stand in a matrix."""
+"""Most reviewers and candidates for a matrix of imported ballots."""
 
 
 def imported_matrix(
     ballots: Sequence[Ballot], outcome: Outcome, names: CandidateNames, without: Collection[str]
 ) -> BallotMatrix | None:
-    """Write imported ballots as a matrix; None if it would not hold them."""
+    """Write imported ballots as a matrix; None if they do not fit."""
     reviewers = {ballot.reviewer for ballot in ballots}
     if not len(ballots) == len(reviewers) <= MATRIX_SIDE or any(b.paired for b in ballots):
         return None
@@ -213,7 +213,7 @@ def _cells(
 
 
 def _shade(rank: int, n_ranks: int, grade: float | None) -> int:
-    """Shade a cell by its grade, or without one by its rank."""
+    """Shade a cell by its grade, or by its rank without a grade."""
     if grade is not None:
         return 1 + SHADES - max(1, ceil(SHADES * grade / HIGHEST))
     return 1 + 4 * (rank - 1) // max(n_ranks - 1, 1) if rank else 0

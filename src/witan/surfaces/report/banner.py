@@ -1,4 +1,4 @@
-"""The verdict banner of a result, and what an incomplete session lacks."""
+"""The verdict banner of a result, and the gaps of an incomplete session."""
 
 from collections.abc import Iterator
 
@@ -37,7 +37,7 @@ def session_banner(
     Parameters
     ----------
     recount
-        How the ballots are counted again; empty: the session's own count.
+        Description of a recount; empty: the session's own count.
     is_closed
         Whether the session is closed.
     """
@@ -109,7 +109,7 @@ def verdict_words(outcome: Outcome, names: CandidateNames) -> tuple[str, str]:
 
 
 def _open_words(outcome: Outcome, leads: str, names: CandidateNames) -> tuple[str, str]:
-    """Return what there is to say where nobody leads clearly."""
+    """Describe a verdict without a clear leader."""
     tied = outcome.tied_for_best
     if ignores_chance(outcome):
         return f"{leads}.", f"The rule {outcome.rule} does not test for chance."
@@ -131,7 +131,7 @@ def _open_words(outcome: Outcome, leads: str, names: CandidateNames) -> tuple[st
 
 
 def _support(outcome: Outcome, start: str) -> str:
-    """State the leader's probability, and the ballots that would change it."""
+    """State the leader's probability, and the ballots that would change the lead."""
     p_best, flips = outcome.standings[0].p_best, outcome.ballots_to_flip
     clauses = []
     if p_best is not None:
@@ -153,7 +153,7 @@ def _support(outcome: Outcome, start: str) -> str:
 def _chips(
     outcome: Outcome | None, reliability: Measure | None, names: CandidateNames
 ) -> Iterator[Chip]:
-    """Yield first places, match with people, and effective votes."""
+    """Yield first places, agreement with people, and effective votes."""
     if outcome is None or not outcome.leaders:
         return
     if sum(line.votes > 0 for line in outcome.standings) > 1:
@@ -214,7 +214,7 @@ def outcome_banner(outcome: Outcome, names: CandidateNames) -> Banner:
 
 
 def shortfall(session: Session, names: SeatNames) -> Shortfall | None:
-    """Write what an incomplete session lacks, and its remedy; None: nothing."""
+    """Write the gaps of an incomplete session and their remedy; None without gaps."""
     if session.status == "complete":
         return None
     reasons = names.sort([*map(names.sentence, session.missing)])

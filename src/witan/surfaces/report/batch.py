@@ -30,7 +30,7 @@ from witan.surfaces.report.document import (
 )
 
 MOST_REASONS = 5
-"""Reasons why rows are incomplete that a report lists."""
+"""Most reasons for incomplete rows to list."""
 
 
 def batch_report(result: BatchReport) -> Report:
@@ -97,7 +97,7 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
 
 
 def _texts(result: BatchReport) -> Iterator[Block]:
-    """Write the jury's grades of each text, where no person's votes correct them."""
+    """Write the jury's grades of each text, without people's votes to correct them."""
     texts = result.texts
     if result.people is not None and result.people.estimates is not None:
         return
@@ -183,7 +183,7 @@ def _gaps(result: ArmBatchReport) -> Iterator[Block]:
 
 
 def bill_report(result: BatchBill) -> Report:
-    """Write what a batch would ask for, and cost."""
+    """Write a batch's planned calls and cost."""
     rows, calls = count_noun(result.rows - result.earlier, "row"), count_noun(result.calls, "call")
     ceilings = [] if result.max_cost_usd is None else [cost_sum_text(result.max_cost_usd)]
     ceilings += [] if result.max_calls is None else [count_noun(result.max_calls, "call")]
@@ -242,7 +242,7 @@ def ceiling_text(bill: BatchBill) -> str:
 
 
 def _dollars_up(usd: float) -> str:
-    """Write dollars that suffice: rounded up."""
+    """Write dollars, rounded up."""
     return f"{ceil(usd * 1e4) / 1e4:.4f}"
 
 
@@ -310,7 +310,7 @@ def arms_report(comparison: ArmComparison) -> Report:
 
 
 def comparison_blocks(comparison: ArmComparison) -> Iterator[Block]:
-    """Write the conclusions, the numbers behind them, and what they rest on."""
+    """Write the conclusions, their numbers, and their basis."""
     for each in comparison.differences:
         if each.category is None or each.conclusion in ("ahead", "behind", "no difference"):
             yield Sentence(full_sentence(each.sentence))

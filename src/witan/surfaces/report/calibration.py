@@ -40,13 +40,13 @@ TITLES = {
     "pass rate": ("Pass rates", "passes"),
     "share of rivals beaten": ("Shares of rivals beaten", "beaten"),
 }
-"""Quantity to the title and key of its section."""
+"""Title and key of a section, by quantity."""
 
 KINDS = {
     "p_best": ("Leaders", "best", "p_best of the candidate that is likeliest to be best."),
     "p_beats": ("Pairs", "beats", "p_beats of the likelier of every two candidates."),
 }
-"""Field of a check to the title, key and meaning of its section."""
+"""Title, key and meaning of a section, by field of a check."""
 
 
 def estimates_report(estimates: Estimates) -> Report:
@@ -143,7 +143,7 @@ def _sections(estimates: Estimates) -> Iterator[Block]:
 
 
 def _panel(panel: PanelEstimate | None, cluster: Cluster) -> Iterator[Block]:
-    """Write what a panel without people's votes says of true pass rates."""
+    """Write true pass rates as estimated from a panel without people's votes."""
     if panel is None:
         return
     title = "Pass rates without people's votes"
@@ -244,7 +244,7 @@ def _text(measure: Measure) -> str:
 
 
 def _cluster_sentence(estimates: Estimates) -> str:
-    """Describe what the intervals take to vary together."""
+    """Describe the clusters of the intervals."""
     questions = count_noun(estimates.questions, "question")
     if estimates.cluster == "question":
         return f"Intervals are clustered by question: {questions}."
@@ -324,7 +324,7 @@ def _among(check: CalibrationCheck) -> str:
 
 
 def _compared_text(check: CalibrationCheck, panel: PanelCheck) -> str:
-    """Describe how many a panel was compared with."""
+    """Describe the number of reviewers that a panel was compared with."""
     if check.against == "truth":
         return ""
     noun = ("other", "others") if check.against == "reviewers" else ("person", "people")
@@ -352,7 +352,7 @@ def _bracket(measure: Measure) -> str:
 
 
 def _finding(check: CalibrationCheck) -> str:
-    """Report the accuracy of the surest leaders, and the verdict."""
+    """Report the accuracy of the most probable leaders, and the verdict."""
     panel = check.panels[0]
     tenths_with_share = [tenth for tenth in panel.p_best.tenths if tenth.share.value is not None]
     verdict = _verdict(panel.p_best, "leaders")
@@ -468,7 +468,7 @@ def _scores(check: CalibrationCheck) -> Iterator[Block]:
 
 
 def _reviewers(check: CalibrationCheck) -> Iterator[Block]:
-    """List reviewers' matches with people and weights, the highest first."""
+    """List reviewers' agreement with people and weights, highest first."""
     if not check.matched:
         return
     names = sorted(check.matched, key=lambda name: -check.weights.get(name, 0.0))

@@ -26,22 +26,22 @@ SCORES = {
     "plackett_luce": "Plackett–Luce worth, log-odds",
     "elo": "Elo rating",
 }
-"""Names of the rules' scores on the axis; other rules are called by their name."""
+"""Axis titles for rules' scores; for other rules, their name."""
 
 ENDLESS = 1e300
-"""Numbers from here on are drawn as infinity: beyond it, differences overflow."""
+"""Larger numbers are drawn as infinity, because their differences overflow."""
 
 MARGIN = 0.04
 """Share of an axis left free at both ends, so that no dot is cut."""
 
 
 def signed_number(value: float | None, digits: int = 2) -> str:
-    """Print a number with the minus sign of print."""
+    """Print a number with a typographic minus sign."""
     return number(value, digits).replace("-", "−")
 
 
 def ends(interval: Interval | None, digits: int) -> str:
-    """Print the ends of an interval with the minus sign of print."""
+    """Print the ends of an interval with a typographic minus sign."""
     return interval_text(interval, digits).replace("-", "−")
 
 
@@ -52,7 +52,7 @@ class Axis:
     Parameters
     ----------
     is_reversed
-        Lower is better.
+        Whether lower is better.
     line
         The value at which to draw a line, or None.
     """
@@ -72,7 +72,7 @@ class Axis:
         is_reversed: bool = False,
         line: float | None = None,
     ) -> "Axis":
-        """Return the axis covering all numbers, intervals and its line, but nothing endless."""
+        """Return the axis covering all finite numbers and intervals, and its line."""
         values = [] if line is None else [line]
         for value, interval in numbers:
             values += [] if value is None else [value]
@@ -85,7 +85,7 @@ class Axis:
         return cls(title, low - margin, high + margin, is_reversed, line)
 
     def share(self, value: float) -> float:
-        """Place a value between 0, the worse end, and 1."""
+        """Map a value to between 0, the worse end, and 1."""
         share = (value - self.low) / (self.high - self.low)
         return 1 - share if self.is_reversed else share
 
@@ -101,7 +101,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class LogAxis:
-    """A logarithmic axis of amounts; a place before it is for zero.
+    """A logarithmic axis of amounts, with a place for zero before it.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class LogAxis:
         return cls(title, 10 ** (low - margin), 10 ** (high + margin), name)
 
     def share(self, value: float) -> float:
-        """Place an amount between 0 and 1."""
+        """Map an amount to between 0 and 1."""
         if value <= 0:
             return MARGIN
         start = 3 * MARGIN if self.zero else 0.0
@@ -175,9 +175,9 @@ class DotLine:
     alt_text
         The line and its intervals in words; empty if the dots have them.
     remark
-        A few words below the name.
+        Text below the name.
     link
-        Target of its name on a page: a report, or a place on the same page; may be empty.
+        Link of its name on a page: a report, or a place on the same page; may be empty.
     """
 
     name: str
@@ -191,7 +191,7 @@ class DotLine:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Lines that belong together; a box holds them if `has_box`."""
+    """Lines that belong together, in a box if `has_box`."""
 
     lines: tuple[DotLine, ...]
     label: str = ""
@@ -214,7 +214,7 @@ class Square:
     Parameters
     ----------
     share
-        Its shade from −1, far behind, over 0 to 1; None: nothing is known.
+        Its shade from −1, far behind, through 0 to 1; None: unknown.
     note
         A smaller number below.
     """
@@ -227,7 +227,7 @@ class Square:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Squares in named rows and columns; None: a row meets itself."""
+    """Squares in named rows and columns; None on the diagonal."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -236,7 +236,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A named dot of a scatter, `x` on the axis across."""
+    """A named dot of a scatter plot; `x` is on the horizontal axis."""
 
     name: str
     alt_text: str
@@ -251,7 +251,7 @@ class Scatter:
     Parameters
     ----------
     fronts
-        Points that no other beats on both axes, cheapest first; a stepped line joins them.
+        Pareto-optimal points, cheapest first; a stepped line joins them.
     """
 
     across: Axis | LogAxis
@@ -286,9 +286,9 @@ class Facet:
     Parameters
     ----------
     dots
-        Place across, and the dot.
+        Horizontal position, and the dot.
     dashes
-        Places across and up that a dashed line joins.
+        Horizontal and vertical positions joined by a dashed line.
     """
 
     title: str

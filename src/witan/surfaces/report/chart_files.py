@@ -8,14 +8,14 @@ from witan.surfaces.report.document import Chart
 from witan.surfaces.report.drawing import FONTS, draw_chart, safe
 
 KINDS = (".svg", ".png", ".html")
-"""The kinds of file that a chart can be drawn to."""
+"""Types of chart files."""
 
 ZOOM = 2
-"""Pixels of a PNG file for one of the drawing, so that it stays sharp in print."""
+"""Scale of a PNG file relative to the drawing, so that it is sharp in print."""
 
 
 def check_chart(path: str | os.PathLike[str]) -> str:
-    """Return the kind of chart file that a name stands for."""
+    """Return the type of a chart file by its name."""
     kind = Path(path).suffix.lower()
     if kind not in KINDS:
         expected = f"a name that ends in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
@@ -29,7 +29,7 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
     Raises
     ------
     MissingExtra
-        If PNG is asked for without the extra ``plot``.
+        If PNG is requested without the extra ``plot``.
     InvalidParameter
         If the file cannot be written, or no font can draw the text of a PNG.
     """
@@ -62,7 +62,7 @@ def _rasterise(svg: str, target: Path) -> bytes:
 
 
 def _write(target: Path, content: bytes) -> None:
-    """Write beside the target, then rename, so that readers see whole files."""
+    """Write next to the target, then rename, so that readers see complete files."""
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         try:

@@ -1,4 +1,4 @@
-"""The reports of what can be chosen: rules, rubrics, councils."""
+"""Reports of rules, rubrics and councils."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from witan.service.operations.counting import RuleComparison
 
 IN_FULL = 3
-"""Sessions that have a table each; of more, only the totals are reported."""
+"""Most sessions with a table each; for more, only the totals are reported."""
 
 
 SINGLE = Note("Name a session to see its candidates under every rule.", "hint")
@@ -42,7 +42,7 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
     Parameters
     ----------
     most
-        Most sessions for a table each.
+        Most sessions with a table each.
     """
     comparison = result if isinstance(result, Comparison) else result.comparison
     not_read, unused_options = (
@@ -82,7 +82,7 @@ def _finding(comparison: Comparison) -> str:
 
 
 def _one_finding(outcomes: Sequence[Outcome]) -> str:
-    """Describe who leads under how many rules, and clearly under how many."""
+    """Describe under how many rules each leader leads, and clearly leads."""
     leads = Counter(each.leaders for each in outcomes).most_common()
     clear = Counter(each.leaders for each in outcomes if each.clear_leader is not None)
     parts = []
@@ -128,7 +128,7 @@ def _sessions(comparison: Comparison) -> Iterator[Block]:
 
 
 def _session_table(comparison: Comparison, session: str) -> Table:
-    """Rules down, candidates across."""
+    """Table of rules (rows) by candidates (columns)."""
     outcomes = [*comparison.outcomes[session].values()]
     names = [line.candidate for line in outcomes[0].standings]
     return table_of(

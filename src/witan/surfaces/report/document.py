@@ -1,7 +1,7 @@
 """The report document: headings, sentences, tables, charts and notes.
 
-Texts are plain and contain no markup. Foreign names and answers are unescaped, and each renderer
-passes every text through the gate of its destination.
+Texts are plain, without markup. Names and answers by others are not escaped here; each renderer
+escapes every text for its destination.
 """
 
 import re
@@ -46,7 +46,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of its own line; `quiet`: an explanation, shown dimmed."""
+    """A sentence on its own line; `quiet`: an explanation, shown dimmed."""
 
     text: str
     quiet: bool = False
@@ -57,7 +57,7 @@ class Sentence:
 class Quote:
     """Quoted text of a model or person; `is_aside` for secondary text.
 
-    With `is_indented`, no line of it looks like a line of the report.
+    With `is_indented`, none of its lines can look like a line of the report.
     """
 
     text: str
@@ -67,7 +67,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Short statements in one line."""
+    """Short facts on one line."""
 
     parts: tuple[str, ...]
 
@@ -86,12 +86,12 @@ class Note:
     Parameters
     ----------
     kind
-        ``warning``: what the reader must know; ``concern``: what stands out about `subject`;
+        ``warning``: the reader must know it; ``concern``: a notable finding about `subject`;
         ``reason``: why something is missing; ``hint``: what to do.
     subject
-        Whom it is about, if the text does not say so.
+        Its subject, if the text does not name it.
     option
-        The option that its text names, as in ``scale=0-1``; a command line has ``--scale 0-1``.
+        The option in its text, such as ``scale=0-1``; a command line writes ``--scale 0-1``.
     """
 
     text: str
@@ -101,7 +101,7 @@ class Note:
 
 
 Fit = Literal["whole", "middle", "end", "fold"]
-"""The part that cells of a column give up on a narrow terminal; ``fold``: they take more lines."""
+"""Part of a column's cells to cut on a narrow terminal; ``fold``: wrap instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +111,18 @@ class Column:
     Parameters
     ----------
     keep
-        Priority on a narrow terminal: the column with the smallest is dropped first, 100 never.
+        Priority on a narrow terminal: columns with the smallest are dropped first, those with 100
+        never.
     fit
         How its cells shrink on a terminal before columns are dropped.
     heads
-        Its cells name their rows.
+        Whether its cells name their rows.
     meaning
-        The meaning of its numbers, if the title does not say it.
+        Meaning of its numbers, if the title does not explain it.
     hint
         The same, for pages only.
     interval
-        `keep` of a column that a terminal adds with the intervals of its cells; 0: it adds none.
+        `keep` of the column that a terminal adds for the intervals of its cells; 0: none.
     """
 
     title: str
@@ -149,7 +150,7 @@ class Cell:
     has_mark
         Whether the value stands out.
     state
-        Its mark on a page: a seat is ``idle``, ``busy``, ``done``, or ``bad``.
+        Its mark on a page, for a seat: ``idle``, ``busy``, ``done``, or ``bad``.
     shade
         Its strength on a heat map, from 1 to `SHADES`; 0: none.
     """
@@ -165,7 +166,7 @@ class Cell:
 
 
 def bracket(interval: "Interval | None", write: Callable[[float], str]) -> str:
-    """Write an interval in brackets; empty: there is none."""
+    """Write an interval in brackets, or an empty string."""
     return "" if interval is None else f"[{write(interval.low)}, {write(interval.high)}]"
 
 
@@ -178,7 +179,7 @@ def measure_cell(measure: "Measure", few: str, write: Callable[[float], str]) ->
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a table; `strong`: it leads."""
+    """One row of a table; `strong` for leaders."""
 
     cells: tuple[Cell, ...]
     strong: bool = False
@@ -205,13 +206,13 @@ SHADES = 5
 """Shades of a heat map."""
 
 MANY_COLUMNS = 9
-"""Columns from which a heat map is dense on a page, and left out in text."""
+"""Number of columns from which a heat map is dense on a page, and omitted in text."""
 
 UPRIGHT_CHARS = 3
-"""Longer titles of many columns stand upright on a page."""
+"""Longer titles of many columns are vertical on a page."""
 
 CELL_CHARS, PHONE_CHARS = 4, 24
-"""Characters that fit any cell, and all columns together on a phone."""
+"""Characters that fit in any cell, and in all columns together on a phone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,7 @@ class Table:
     title
         Its accessible name.
     chart
-        Makes the chart before it, on surfaces with charts; or None.
+        Function that makes the chart before it, on surfaces with charts; or None.
     form
         On a page: plain ``numbers``; ``measured`` cells, each with interval and basis; a list
         of ``measures``, whose columns are name, value, interval, basis and meaning; or a ``heat``
@@ -242,12 +243,12 @@ class Table:
         return (row for group in self.groups for row in group.rows)
 
     def in_sight(self) -> "Table":
-        """Return the table without the groups that a reader opens."""
+        """Return the table without collapsed groups."""
         return replace(self, groups=tuple(group for group in self.groups if not group.fold))
 
     @property
     def folds(self) -> "tuple[tuple[str, Table], ...]":
-        """The heading that a reader opens, and the table of its group."""
+        """Heading and table of each collapsed group."""
         return tuple(
             (
                 group.fold,
@@ -287,7 +288,7 @@ class Chart:
     name
         Its accessible name.
     caption
-        What its marks mean.
+        Explanation of its marks.
     finding, about
         The conclusion and its subject; a file shows them above the chart.
     numbers
@@ -324,7 +325,7 @@ class Banner:
     facts: tuple[str, ...] = ()
 
     def plain(self) -> "Iterator[Block]":
-        """Write it in sentences."""
+        """Write the banner as sentences."""
         yield Sentence(f"{self.headline} {self.detail}".rstrip())
         for chip in self.chips:
             value = "" if chip.value is None else f" {chip.value}"
@@ -335,12 +336,12 @@ class Banner:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """The gaps of an incomplete session in a line, with their remedy.
+    """The gaps of an incomplete session in one line, with their remedy.
 
     Parameters
     ----------
     reasons
-        A sentence for each part that is missing.
+        A sentence for each missing part.
     remedy, link
         The remedy in words and as an operation, or None.
     is_fatal
@@ -371,9 +372,9 @@ class AnswerText:
     key
         Its anchor on a page.
     label
-        Its blind name on a page; empty: it has none.
+        Its blind name on a page, or empty.
     author, source
-        Its member, empty while names are hidden, and the model, if its name differs.
+        Its member, empty while names are hidden, and the model if named differently.
     facts
         Rank, length, seconds and other facts.
     """
@@ -406,7 +407,7 @@ class FinalAnswer:
     Parameters
     ----------
     author
-        Who wrote it, in a few words.
+        Its author, in a few words.
     citations
         Label, anchor and author of each answer that it may cite; authors may be hidden.
     unresolved_labels
@@ -490,19 +491,19 @@ class ReviewRow:
     Parameters
     ----------
     state
-        ``out``: the session was interrupted before it; ``pending``: it may still come.
+        ``out``: the session was interrupted before it; ``pending``: it may still arrive.
     reason
         Why there is no ballot.
     groups
         Candidates, best group first.
     weight
-        How much it counts, unless once.
+        Its weight, unless 1.
     is_left_out
-        Whether this count leaves it out.
+        Whether this count excludes it.
     remarks, facts
-        Sentences on what stands out, and on its reading and agreement.
+        Sentences on notable findings, and on its parsing and agreement.
     notes
-        Text of the reviewer beside its ranking.
+        The reviewer's text in addition to its ranking.
     grades
         Its grades, a row per candidate and a column per criterion; None without grades.
     sheets
@@ -532,7 +533,7 @@ class ReviewRow:
 
     @property
     def keys(self) -> Iterator[str]:
-        """The candidates behind labels of its sheets, where its notes name labels."""
+        """The candidates behind labels of its sheets, if its notes use labels."""
         for sheet in dict.fromkeys(self.sheets):
             labels = "|".join(re.escape(label) for label, _ in sheet)
             if re.search(rf"\b({labels})\b", self.notes):
@@ -554,7 +555,7 @@ class BallotMatrix:
 
     @property
     def has_ranks(self) -> bool:
-        """True unless one candidate stands alone, which has only grades."""
+        """True unless there is only one candidate, which has only grades."""
         return len(self.candidates) != 1
 
     @property
@@ -569,7 +570,7 @@ class BallotMatrix:
 
     @property
     def has_begun(self) -> bool:
-        """True once some reviewer is done."""
+        """True once a reviewer has finished."""
         return any(review.state in ("cast", "abstained") for review in self.reviews)
 
     def plain(self) -> "Iterator[Block]":
@@ -602,7 +603,7 @@ def quote_notes(notes: str | None) -> Iterator[str]:
 
 
 def _density(titles: Sequence[str]) -> str:
-    """Describe columns that are many, and their titles wider than cells."""
+    """Describe whether columns are many, and their titles wider than cells."""
     has_names = max(map(len, titles), default=0) > UPRIGHT_CHARS
     if len(titles) < MANY_COLUMNS:
         is_wide = (
@@ -639,12 +640,12 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that a result says.
+    """Everything to be shown of a result.
 
     Parameters
     ----------
     title
-        Its title, which a page shows before anything is counted.
+        Its title, which a page shows before counting.
     about
         Its subject in short parts: rule, ballots, window.
     finding

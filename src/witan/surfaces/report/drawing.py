@@ -35,7 +35,7 @@ FONTS = (
 )
 
 BLUE, VERMILION = "#0072b2", "#b84a00"
-"""Hues that stay apart under every colour blindness."""
+"""Hues that are distinct with every colour blindness."""
 
 INKS = {
     "ink": {"fill": "#1a1a1a"},
@@ -61,10 +61,10 @@ INKS = {
     "b2": {"fill": "#f4c5a6"},
     "b3": {"fill": "#efa878"},
 }
-"""Class to the colours of a light page."""
+"""Colours on a light page, by class."""
 
 TEXT_SIZE, NOTE_SIZE = 13, 11
-"""Pixels of a text, and of a note beside it."""
+"""Font size in pixels of a text, and of a note."""
 
 LEAST_EMS = 0.39
 """Width of the narrowest letters in ems."""
@@ -76,7 +76,7 @@ BROAD = 640
 """Least width, about, to which a page shrinks a wide chart."""
 
 NAME, SHORT_NAME, PLOT, STRIP, SHORT_STRIP = 230, 124, 240, 148, 100
-"""Room for a name, also on a phone; least room for an axis, and for one among several."""
+"""Width of a name, also on a phone; least width of an axis, and of one among several."""
 
 GAP, PADDING = 14, 16
 """Space between items, and around the chart."""
@@ -91,7 +91,7 @@ STACKED_ROW_HEIGHT = 44
 """Height of a row with its name above the dot."""
 
 HEADLINE = 4
-"""Lines that the headline of a file may take; the description holds all of it."""
+"""Most lines of the headline of a file; the description has all of it."""
 
 Scale: TypeAlias = Callable[[float], float]
 
@@ -105,7 +105,7 @@ SIDE, FACETS_ACROSS = 200, 3
 """Width and height of a facet, and how many stand side by side."""
 
 UPPER = 0.75
-"""Place from which dots above the diagonal move its name below it."""
+"""Position from which dots above the diagonal move its name below it."""
 
 
 def draw_rule(x: float, y: float, x2: float, y2: float, ink: str) -> str:
@@ -132,7 +132,7 @@ def draw_text(
     room: float | None = None,
     style: str = "",
 ) -> str:
-    """Write a text with its middle at `y`, cut to its room."""
+    """Write a text vertically centred at `y`, cut to its width."""
     words = clean(words)
     visible_text = words if room is None else cut(words, room, size)
     whole = f"<title>{safe(words)}</title>" if visible_text != words else ""
@@ -159,7 +159,7 @@ def px(value: float) -> str:
 
 
 def cut(words: str, room: float, size: float = TEXT_SIZE) -> str:
-    """Cut a text in its middle until it fits."""
+    """Shorten a text in the middle until it fits."""
     if text_width(words, size) <= room:
         return words
     most = min(span(words), int(room / (LEAST_EMS * size)))
@@ -203,7 +203,7 @@ class _View(NamedTuple):
 
     @property
     def most_name(self) -> float:
-        """Most room for a name."""
+        """Largest width of a name."""
         return SHORT_NAME if self.is_narrow else NAME
 
 
@@ -219,9 +219,9 @@ def draw_chart(
     Parameters
     ----------
     with_frame
-        With headline and background, as in a file.
+        Whether to draw headline and background, as in a file.
     narrow
-        For the width of a phone.
+        Whether to draw for the width of a phone.
     address
         Makes the address of a link to a report; None: no links.
     """
@@ -265,12 +265,12 @@ def _wrap(words: str, columns: int, most: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Places across rows: of names, axes and printed numbers.
+    """Horizontal positions of names, axes and printed numbers.
 
     Parameters
     ----------
     is_stacked
-        Names stand above the dots, as on a phone.
+        Whether names are above the dots, as on a phone.
     """
 
     name: float
@@ -353,7 +353,7 @@ def _split(words: str, room: float) -> list[str]:
 
 
 def _paragraph(words: str, x: float, y: float, width: float) -> Iterator[str]:
-    """Write an axis title, folded where a phone is too narrow."""
+    """Write an axis title, wrapped if a phone is too narrow."""
     lines = _split(words, width - x) if width <= NARROW else [words]
     for at, line in enumerate(lines):
         yield draw_text(x, y + 14 * at, line, "quiet", size=NOTE_SIZE)
@@ -461,7 +461,7 @@ def _ticks(
 
 
 def _short_names(names: Sequence[str], view: _View) -> Sequence[str]:
-    """Leave out providers on a phone, where the names differ without."""
+    """Leave out providers on a phone if the names differ without them."""
     short = [re.split(r"[:/]", name)[-1] or name for name in names]
     return short if view.is_narrow and len({*short}) == len({*names}) else names
 
@@ -564,7 +564,7 @@ def _draw_scatter(scatter: Scatter, view: _View) -> _Body:
 
 
 def _front(front: Sequence[tuple[float, float]], run: Scale, rise: Scale, right: float) -> str:
-    """Draw the stepped line of what is best at each price."""
+    """Draw the stepped line of the best at each price."""
     x, y = front[0]
     steps = [f"M{px(run(x))} {px(rise(y))}"]
     steps += [f"H{px(run(across))}V{px(rise(up))}" for across, up in front[1:]]
@@ -634,7 +634,7 @@ _OFFSETS = [
     for down in (0, -11, 11, -22, 22, -33, 33, -46, 46)
     for side in (1, -1)
 ]
-"""Offsets below and beside its dot, and sides, for a name; best first."""
+"""Positions of a name relative to its dot: offsets and sides, best first."""
 
 
 def _overlap(one: _Rect, other: _Rect) -> bool:
@@ -742,7 +742,7 @@ def _draw_facets(drawing: Facets, view: _View) -> _Body:
 
 
 def _along(words: str, x: float, y: float, angle: float, below: float) -> str:
-    """Write a text along a slope, ending a distance below a place."""
+    """Write a text along a slope, ending a distance below a point."""
     turn = f' transform="rotate({px(angle)} {px(x)} {px(y)})"'
     return draw_text(x, y + below, words, "quiet", "end", size=NOTE_SIZE, style=turn)
 

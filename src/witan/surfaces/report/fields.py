@@ -38,7 +38,7 @@ def _blocks(record: Any, title: str) -> Iterator[Block]:
 
 
 def _is_long(value: object) -> bool:
-    """A list of records, a mapping with entries, or a record that is no interval."""
+    """True for a list of records, a mapping with entries, or a record other than an interval."""
     if isinstance(value, tuple):
         return any(map(is_dataclass, value))
     is_record = is_dataclass(value) and not isinstance(value, Interval)

@@ -41,7 +41,7 @@ from witan.surfaces.report.document import (
 )
 
 Parts = Sequence[tuple[Window, Leaderboard | None]]
-"""Leaderboards of equal parts of the time; None: no session fell into it."""
+"""Leaderboards of equal periods; None: a period without sessions."""
 
 Shown = list[tuple[Column, list[str]]]
 
@@ -54,7 +54,7 @@ ORDERS = {"rating": "Bradley–Terry rating, logits", "elo": "Elo rating"}
 TIED = "neighbours too close to call"
 
 FIRST = 12
-"""Models drawn at once in a grid or in strips; with more, neither can be read."""
+"""Most models in a grid or in strips; with more, they are unreadable."""
 
 
 def leaderboard_report(board: Leaderboard, parts: Parts | None = None) -> Report:
@@ -63,7 +63,7 @@ def leaderboard_report(board: Leaderboard, parts: Parts | None = None) -> Report
     Parameters
     ----------
     parts
-        The leaderboard in parts of its time; None: no scores over time.
+        Leaderboards of parts of its window; None: no scores over time.
     """
     terms = board.terms
     return Report(
@@ -83,7 +83,7 @@ def leaderboard_report(board: Leaderboard, parts: Parts | None = None) -> Report
 
 
 def _standings(board: Leaderboard) -> Table:
-    """Make the table; a line parts models that differ beyond noise."""
+    """Make the table; a line separates models that differ beyond noise."""
     ranked, lines = len(board.lines), (*board.lines, *board.provisional)
     labels = {ranked: _explain_unranked(board)} if board.provisional else {}
     strong = [at for at, line in enumerate(lines) if line.rank_low == 1]
@@ -120,7 +120,7 @@ def _breaks(lines: Sequence[LeaderboardLine]) -> set[int]:
 
 
 def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
-    """Rank, score and rating, each with what noise leaves of it."""
+    """Rank, score and rating, each with its uncertainty."""
     digits = decimals([line.score for line in lines])
     low_is_best = RULES[board.terms.rule].lower_is_better
     shown: Shown = []
@@ -224,7 +224,7 @@ def _signed_text(value: float, digits: int) -> str:
 
 
 def _ranks_text(line: LeaderboardLine) -> str:
-    """Print the ranks that noise leaves to a model."""
+    """Print a model's range of ranks within noise."""
     if line.rank_low is None:
         return UNKNOWN
     alone = line.rank_low == line.rank_high
@@ -274,7 +274,7 @@ def _describe_basis(board: Leaderboard) -> tuple[str, ...]:
 
 
 def _marks(board: Leaderboard, *, boxes: bool = False, rings: bool = True) -> str:
-    """Explain bars, boxes and rings, and say what cannot be compared."""
+    """Explain bars, boxes and rings, and what cannot be compared."""
     notes = ["Elo has no intervals"]
     if board.terms.order_by != "elo":
         notes = [f"Bars: {level_percent(board.terms.level)} intervals"]
@@ -294,7 +294,7 @@ def leaderboard_chart(board: Leaderboard, *, with_unranked: bool = True) -> Char
     Parameters
     ----------
     with_unranked
-        Draw the models without a rank, too; else their number is said.
+        Whether to draw models without a rank; otherwise their number is stated.
     """
     lines = (*board.lines, *(board.provisional if with_unranked else ()))
     axis = _axis(board, lines, " →")
@@ -382,7 +382,7 @@ def _square(p: float | None, name: str, rival: str) -> Square:
 
 
 def _strength(board: Leaderboard) -> Iterator[Block]:
-    """Compare everybody with everybody, where two models have ratings with errors."""
+    """Compare all models with each other, if two have ratings with errors."""
     n_models = len(board.lines) + len(board.provisional)
     if n_models < 2 or not any(p is not None for row in board.p_beats for p in row):
         return
@@ -403,7 +403,7 @@ def cost_chart(board: Leaderboard, *, with_unranked: bool = True) -> Chart:
     Parameters
     ----------
     with_unranked
-        Draw the models without a rank, too; else their number is said.
+        Whether to draw models without a rank; otherwise their number is stated.
     """
     lines = (*board.lines, *(board.provisional if with_unranked else ()))
     known = _prices(board, lines)
@@ -477,7 +477,7 @@ def _prices(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> list[Priced
 
 
 def _costs(board: Leaderboard) -> Iterator[Block]:
-    """Draw the number against the cost, where two models have both."""
+    """Draw the number against the cost, if two models have both."""
     ranked = _prices(board, board.lines)
     known = ranked if len(ranked) > 1 else _prices(board, (*board.lines, *board.provisional))
     if len(known) > 1 and any(cost > 0 for _, cost, _ in known):
@@ -486,7 +486,7 @@ def _costs(board: Leaderboard) -> Iterator[Block]:
 
 
 def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
-    """Draw mean scores over time, where two parts of it have scores."""
+    """Draw mean scores over time, if two periods have scores."""
     yield Heading("Over time", "trend")
     if sum(part is not None for _, part in parts) < 2:
         yield Sentence("All sessions are from the same period.")

@@ -20,7 +20,7 @@ _Text = TypeVar("_Text", str, tuple[str, str])
 CHAIRMAN = "the chairman"
 
 AWAITED, AWAITED_CHARS = 3, 40
-"""Last words of a growing text to hold back, and their most characters."""
+"""Last words of a growing text to delay, and their most characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,12 @@ class SeatNames(CandidateNames):
     Parameters
     ----------
     labels
-        Seat to its label in the final answer, used on the whole page.
+        Label in the final answer by seat, used on the whole page.
     others
-        Reviewer without a seat, to its name while names are hidden.
+        Name of each reviewer without a seat while names are hidden.
     places
-        Seat to its number for anchors, from 0 in the order of the page: of labels while names are
-        hidden, otherwise of seats.
+        Number for anchors by seat, from 0 in the order of the page: that of labels while names are
+        hidden, otherwise that of seats.
     """
 
     labels: Mapping[str, str]
@@ -86,7 +86,7 @@ class SeatNames(CandidateNames):
         seats = [seat.name for seat in opened.seats]
         labels = _labels(session, seats)
         jurors = [seat.name for seat in opened.jury if seat.name not in labels]
-        # Numbered at random, because a juror's hatched own answer would reveal its author.
+        # Numbered at random, because a juror's marked own answer would reveal its author.
         numbers = enumerate(_draw_labels(session, jurors), start=1)
         others = {name: f"juror {number}" for number, name in numbers}
         for seat in opened.chairmen:
@@ -102,7 +102,7 @@ class SeatNames(CandidateNames):
         )
 
     def name(self, name: str) -> str:
-        """Return a seat, or whoever holds none, in one word or two."""
+        """Return the name of a seat, or of a reviewer without one, in one or two words."""
         if not self.hides_names:
             return name
         return self.labels.get(name) or self.others.get(name, "another")
@@ -112,9 +112,9 @@ class SeatNames(CandidateNames):
         return f"#{self.name(seat)}" if self.hides_names else seat
 
     def order_outcome(self, outcome: Outcome) -> Outcome:
-        """Order equal standings of an outcome as the page does.
+        """Order tied standings of an outcome as the page does.
 
-        While names are hidden, the order of seats, in which an outcome has ties, would reveal them.
+        An outcome has ties in the order of seats, which would reveal hidden names.
         """
         if not self.hides_names:
             return outcome
@@ -155,7 +155,7 @@ class SeatNames(CandidateNames):
         return list_text([*map(self.name, self.order(seats))], most=most)
 
     def sentence(self, sentence: str) -> str:
-        """Write names in a sentence of ours, or lists of them."""
+        """Replace names, or lists of them, in one of our sentences."""
         if not self.hides_names:
             return sentence
         one = self._one()
@@ -182,9 +182,9 @@ class SeatNames(CandidateNames):
         )
 
     def quote_partial(self, text: str) -> str:
-        """Mask a text under way; while names are hidden its end waits.
+        """Mask an unfinished text; while names are hidden, delay its end.
 
-        Only the following words show whether something is a name.
+        Whether something is a name depends on the following words.
         """
         if not self.hides_names:
             return text
@@ -211,9 +211,9 @@ class SeatNames(CandidateNames):
 
 
 def find_seat(session: "Session", value: str) -> str:
-    """Find the seat of a form's or address's value, hidden or not.
+    """Find the seat for a value in a form or address, hidden or not.
 
-    Any other value is returned unchanged, and refused by the caller.
+    Unknown values are returned unchanged, and the caller refuses them.
     """
     opened = session.opening
     seat_names = dict.fromkeys(seat.name for seat in (*opened.seats, *opened.jury))

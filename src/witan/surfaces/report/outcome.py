@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from witan.service.operations.sessions import RecountResult
 
 DISSENTS = 8
-"""Most reviewers with a sentence each; beyond, only their number is given."""
+"""Most reviewers with a sentence each; above, only their number is stated."""
 
 PAIR_MAP = "Chance in percent that the row is placed above the column"
 
@@ -53,7 +53,7 @@ P_BEST = "Probability that another panel of similar reviewers would rank it best
 TIER = "Candidates linked by pairs too close to call share a tier; 1 is the best."
 
 HALF_AGREED = 0.5
-"""Kendall's W from which ballots agree rather than contest."""
+"""Least Kendall's W for ballots that agree."""
 
 
 def outcome_report(
@@ -64,7 +64,7 @@ def outcome_report(
     Parameters
     ----------
     is_simulated
-        Scripts cast its ballots; None: as its details say.
+        Whether scripts cast its ballots; None: see its details.
     """
     outcome = result if isinstance(result, Outcome) else result.outcome
     mark = bool(outcome.details.get("simulated") if is_simulated is None else is_simulated)
@@ -128,7 +128,7 @@ def ranking_blocks(
 
 
 def _table(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> Table:
-    """Return every column that has something to say; a line parts tiers."""
+    """Return every column with content; a line separates tiers."""
     lines = outcome.standings
     return table_of(
         f"Ranking by {outcome.rule}",
@@ -200,7 +200,7 @@ def _chart(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> C
 
 
 def agreed_and_contested(outcome: Outcome, names: CandidateNames) -> Sides:
-    """Write what the ballots agree on, and what they contest."""
+    """Write what the ballots agree on and what they contest."""
     outcome = names.order_outcome(outcome)
     return Sides(
         (
@@ -271,7 +271,7 @@ def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[st
 
 
 def _majorities(winner: str, names: CandidateNames) -> str:
-    """State that a candidate is preferred to each rival by count, chance aside."""
+    """State that a candidate beats each rival by count, regardless of chance."""
     return f"Pair by pair, more ballots place {names.name(winner)} above each rival than below it"
 
 
@@ -285,7 +285,7 @@ def _chance_of(winner: str, outcome: Outcome, names: CandidateNames) -> str:
 
 
 def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
-    """Describe which reviewers place whom above the leader."""
+    """Describe which reviewers place other candidates above the leader."""
     if len(outcome.leaders) != 1:
         return
     leader, dissents = outcome.leaders[0], []
@@ -309,7 +309,7 @@ def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
 
 
 def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
-    """Tabulate how likely each candidate is placed above those below it."""
+    """Tabulate the probability of each candidate against those below it."""
     outcome = names.order_outcome(outcome)
     lines = outcome.standings
     rows = [at for at in range(len(lines)) if any(outcome.p_beats[at])]
@@ -355,10 +355,10 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
 UNGRADED = "–"
 
 FEW_RANKINGS = 5
-"""Most reviewers whose rankings of nearly equal candidates look surer than they are."""
+"""Most reviewers for the warning that rankings of nearly equal candidates look too certain."""
 
 SIDE_BY_SIDE = 3
-"""Texts whose grades stand in a column each."""
+"""Most texts with a column of grades each."""
 
 
 def verdict_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
@@ -386,7 +386,7 @@ def grade_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
 
 
 def _severity_sentence(verdict: Verdict, severity: Severity, names: CandidateNames) -> str:
-    """Describe whose grades are corrected, and by how much."""
+    """Describe which reviewers' grades are corrected, and by how much."""
     offset_by_reviewer = dict(zip(severity.reviewers, severity.offsets, strict=True))
     corrections = [
         f"{names.name(name)} {-offset_by_reviewer[name]:+z.1f}".replace("-", "−")

@@ -60,10 +60,10 @@ AS_CHILD: Mapping[str | None, str] = {
     "compared": "comes from the comparison of",
     None: "comes from",
 }
-"""The sentence that leads to a session's parent, by their relation."""
+"""Sentence that links to a session's parent, by their relation."""
 
 BEGINNING = 120
-"""Characters of a question that a list shows."""
+"""Characters of a question in a list."""
 
 
 def sessions_report(listing: SessionList) -> Report:
@@ -123,7 +123,7 @@ def question_beginning(question: str, most: int = BEGINNING) -> str:
 
 
 def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
-    """Name a session's leader and its probability; empty: nothing was counted.
+    """Name a session's leader and its probability; empty without an outcome.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
 
 
 def cost_of(line: SessionSummary) -> str:
-    """Describe the cost of a session; empty: it is unknown."""
+    """Describe the cost of a session; empty if unknown."""
     return "" if line.cost_usd is None else cost_sum_text(line.cost_usd)
 
 
@@ -152,7 +152,7 @@ def relation_text(relation: str | None, parent: str) -> str:
 
 
 def origin_text(line: SessionSummary, parent: str | None = None) -> str:
-    """Name a session's file and parent; empty: neither.
+    """Name a session's file and parent; empty without either.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def _notes(result: Deletion) -> Iterator[Note]:
 
 @dataclass(frozen=True, slots=True)
 class RecountView:
-    """Ballots of a session counted again, and how.
+    """A recount of a session's ballots, and its options.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def session_report(
     session = result if isinstance(result, Session) else result.session
     names = names or SeatNames.of(session, hides_names=False)
     before, again = None, ""
-    if recount is not None:  # the whole report is about one count
+    if recount is not None:  # the whole report uses one count
         before, session = session.outcome, replace(session, outcome=recount.outcome)
         again = recount_text(recount, names)
     closed = council_session is None or not council_session.under_way
@@ -269,7 +269,7 @@ def report_title(*, is_simulated: bool) -> str:
 
 
 def simulation_text(opening: SessionOpened) -> str:
-    """Say that scripts play seats; empty: none does."""
+    """State that scripts play seats; empty if none does."""
     if not opening.is_simulated:
         return ""
     if opening.judging is not None and all(seat.simulated for seat in opening.callable_seats):
@@ -420,7 +420,7 @@ def vote_blocks(votes: Sequence[Ballot], kind: str, names: CandidateNames) -> It
 def outcome_section(
     outcome: Outcome | None, names: CandidateNames, before: Outcome | None
 ) -> Iterator[Block]:
-    """Write the ranking of an outcome, what is agreed and what contested; nothing without one."""
+    """Write the ranking of an outcome, with agreement and contested parts; nothing without one."""
     if outcome is not None:
         yield Heading("Ranking", "ranking")
         yield from outcome_parts(outcome, names, before)
@@ -483,7 +483,7 @@ def final_answer(
 
 
 def _best(session: Session, final: Synthesis) -> str:
-    """Describe which answers replace the final answer of a chairman."""
+    """Describe which answers stand in for a chairman's final answer."""
     if len(final.labels) < 2:
         return "the answer ranked best"
     if session.outcome is None:
@@ -513,7 +513,7 @@ class ReplyFooter:
     legend: bool = False
 
     def of(self, session: Session) -> str:
-        """Return the paragraphs of a session; empty: there are none."""
+        """Return the paragraphs of a session, possibly empty."""
         if session.opening.procedure.json_schema is not None:
             return ""
         legend = legend_text(session) if self.legend else ""
@@ -602,7 +602,7 @@ def _imported_ballots(
     names: CandidateNames,
     without: tuple[str, ...],
 ) -> Iterator[Block]:
-    """Write the ballots that count: as a matrix, else a line for each reviewer."""
+    """Write the counted ballots as a matrix, otherwise as a line per reviewer."""
     yield Heading("Ballots", "ballots")
     cast = session.session_import.ballots
     ballots = [each for each in cast if not votes or each.kind == "model"]

@@ -1,4 +1,4 @@
-"""Charts of an outcome: its standings, and who beats whom."""
+"""Charts of an outcome: its standings, and head-to-head results."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations, groupby

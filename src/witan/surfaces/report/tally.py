@@ -1,4 +1,4 @@
-"""Reports of a tally, shorter for more sessions, and of an explanation."""
+"""Reports of a tally (shorter with more sessions) and of an explanation."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ def _table(step: Step) -> Table:
 
 
 def _cells(column: Sequence[Cell]) -> list[str]:
-    """Print whole numbers as such if all are, else three decimals each."""
+    """Print integers if all are whole, otherwise three decimals each."""
     numbers = [cell for cell in column if cell is not None and not isinstance(cell, str)]
     whole = all(float(cell).is_integer() for cell in numbers)
     return [_cell(cell, 0 if whole else 3) for cell in column]
@@ -82,13 +82,13 @@ def _cell(cell: Cell, digits: int) -> str:
 
 
 IN_FULL = 10
-"""Sessions shown in full; more of them have a line each."""
+"""Most sessions shown in full; more get a line each."""
 
 SHOWN = 1000
-"""Sessions that have a line, and problems that are listed."""
+"""Most sessions with a line, and most problems listed."""
 
 CANDIDATES_SHOWN = 20
-"""Candidates listed with the number of sessions they lead."""
+"""Most candidates listed with the number of sessions they lead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Digest:
     Parameters
     ----------
     has_notes
-        Whether it has warnings besides those on its scales.
+        Whether it has warnings other than those on its scales.
     """
 
     session: str
@@ -208,7 +208,7 @@ def digests_report(
     problems
         Sections on what could not be counted or read.
     most
-        Sessions that have a line; None: all.
+        Most sessions with a line; None: all.
     """
     return Report(
         "Tally",

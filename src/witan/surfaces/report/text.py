@@ -1,7 +1,7 @@
 """Render reports as text and as Markdown.
 
-Tables fit the page: first names are shortened in the middle, then the least important columns are
-dropped.
+To fit tables on the page, first names are shortened in the middle, then the least important columns
+are dropped.
 """
 
 import re
@@ -33,10 +33,10 @@ from witan.surfaces.report.document import (
 GAP = "  "
 
 NARROWEST = {"middle": 12, "end": 24, "fold": 36}
-"""Columns to which a cell may be shortened or folded before whole columns are dropped."""
+"""Least width of a shortened or folded cell before whole columns are dropped."""
 
 MARK = "!"
-"""Mark of what stands out."""
+"""Mark of notable values."""
 
 
 def report_text(page: Page, report: Report) -> Iterator[str]:
@@ -93,11 +93,11 @@ def _block(page: Page, block: Block) -> Iterator[str]:
 
 
 REMEDIES = ("resume", "retry")
-"""Operations that a link asks for; others only show something."""
+"""Operations that a link runs; other links only show something."""
 
 
 def _command(page: Page, link: Link | None) -> str:
-    """Return the command behind a link, where the reader types commands."""
+    """Return the command for a link, if the reader types commands."""
     if link is None or link.operation not in REMEDIES or not page.commands:
         return ""
     return f": witan {link.operation} {quote(link.parameters['session'])}"
@@ -251,7 +251,7 @@ def _widths(
 def _lines(
     columns: Sequence[Column], cells: Sequence[str], visible: Sequence[int], widths: dict[int, int]
 ) -> Iterator[str]:
-    """Yield the line of a row; further ones where cells are folded."""
+    """Yield the lines of a row; several if cells are folded."""
     fitted_cells = [_fit(columns[index], cells[index], widths[index]) for index in visible]
     for parts in zip_longest(*fitted_cells, fillvalue=""):
         padded_cells = []
@@ -273,7 +273,7 @@ def _fit(column: Column, cell: str, width: int) -> list[str]:
 _MARKUP = re.compile(
     r"[\\`*\[<|~$&]|(?<!\w)_|_(?!\w)|^\s*(?:[-+>]|#+|\d+[.)])(?=\s|$)|:(?=//)|(?<=www)\."
 )
-"""Markup, and beginnings of links; ``_`` and ``-`` within a word are neither."""
+"""Markup, and beginnings of links, except ``_`` and ``-`` within a word."""
 
 
 def to_markdown(text: str) -> str:
@@ -309,7 +309,8 @@ def _markdown_block(block: Block) -> Iterator[str]:
         case Sentence():
             yield to_markdown(block.text)
         case Quote():
-            # The fence is longer than any run of backticks in the text, which cannot close it.
+            # The fence is longer than any run of backticks in the text, so the text cannot close
+            # it.
             text = readable(block.text)
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             yield from (fence, text, fence)

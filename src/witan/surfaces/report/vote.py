@@ -62,7 +62,7 @@ STILL_OPEN = "The session is still running; the panel's ranking follows when it 
 
 
 def _comparison(result: VoteResult) -> Iterator[Block]:
-    """Yield both rankings, what the match rests on, and the differences."""
+    """Yield both rankings, the basis of the match, and the differences."""
     answers, panel, match = result.answers, result.panel, result.match
     yield Heading("Your vote" if result.is_open else "You and the panel", "panel")
     if match is not None and match.pairs_decided:
@@ -133,7 +133,7 @@ def match_text(match: PanelMatch | None) -> str:
 
 
 def votes_report(record: PersonalRecord) -> Report:
-    """Write the report that compares a person's votes with the panels."""
+    """Write the report comparing a person's votes with the panels."""
     return Report(
         f"Votes by {record.reviewer}",
         (count_noun(record.votes, "vote"), str(record.window)),
@@ -186,7 +186,7 @@ SHARES = (
     ("close", "close pairs", "the same, of pairs too close to call for the panel"),
     ("same_best", "same best", "votes whose best answer is a best one of the panel"),
 )
-"""Field of a share, what it is called, and what it is."""
+"""Field of a share, its title, and its meaning."""
 
 
 def _shares(record: PersonalRecord) -> Table:

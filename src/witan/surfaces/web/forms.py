@@ -25,7 +25,7 @@ OPEN_CHOICES: Mapping[str, tuple[str, ...]] = {
     "rubric": (*RUBRICS,),
     "format": (*FORMATS,),
 }
-"""Names to choose from where the declaration leaves them open."""
+"""Names to choose from if the declaration does not list them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class Field:
     choices
         Value and text of each choice.
     keyboard
-        The keyboard that a telephone shows for it.
+        The keyboard for it on a phone.
     boxes
-        Council to the value and text of each of its seats, as tick boxes.
+        By council, value and text of each of its seats, as tick boxes.
     """
 
     name: str
@@ -82,11 +82,11 @@ def form_fields(
     Parameters
     ----------
     choices
-        Names to choose from where the declaration leaves them open.
+        Names to choose from if the declaration does not list them.
     unchosen
-        Text for no choice, if the declaration has no default.
+        Text for an empty choice, if the declaration has no default.
     exclude
-        Parameters with a field of their own on the page.
+        Parameters with a separate field on the page.
     """
     return tuple(
         _field(each, values.get(each.name, ""), choices.get(each.name, ()), unchosen)
@@ -106,7 +106,7 @@ def council_sections(
     Parameters
     ----------
     members
-        Council to name and text of each seat to choose; empty: names are typed.
+        By council, name and text of each seat to choose; empty: names are typed.
     chairmen
         The same for seats that can write the final answer.
     """
@@ -159,18 +159,18 @@ def _placeholder(parameter: Parameter) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FilledForm:
-    """A form as it was filled in, to be shown again.
+    """A form as filled in, to be shown again.
 
     Parameters
     ----------
     values
-        Field to text; one line per ticked box.
+        Text by field, with one line per ticked box.
     problem
-        Why it is refused; empty if it is not.
+        Why it is refused; empty if accepted.
     elsewhere
-        The part of the problem that concerns no field.
+        The part of the problem that does not concern a field.
     faults, labels
-        Field to what is wrong with it, and to its label.
+        By field, what is wrong with it, and its label.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -185,7 +185,7 @@ class FilledForm:
         return self.values.get(name, "")
 
     def ticked_values(self, name: str) -> list[str]:
-        """Return the boxes that are ticked of a field."""
+        """Return the ticked boxes of a field."""
         return self.value(name).splitlines()
 
     def n_filled(self, sections: Iterable[FormSection]) -> int:
@@ -225,17 +225,17 @@ class Form:
 
     @property
     def fields(self) -> dict[str, str]:
-        """Field to its last text."""
+        """Last text by field."""
         return {name: texts[-1] for name, texts in self.texts.items()}
 
     @property
     def values(self) -> dict[str, str]:
-        """Field to its texts, a line each; of files the names."""
+        """Texts by field, a line each; for files their names."""
         values = {name: "\n".join(texts) for name, texts in self.texts.items()}
         return {**values, "files": "\n".join(self.contents)}
 
     def get(self, name: str) -> str:
-        """Return the stripped text of a field; empty: there is none."""
+        """Return the stripped text of a field, or an empty string."""
         return self.texts.get(name, ("",))[-1].strip()
 
     def read_files(self) -> dict[str, str]:
@@ -245,7 +245,7 @@ class Form:
 
 async def read_form(request: Request) -> Form:
     """Read the form of a request."""
-    # Only the length of the request limits a field.
+    # Fields are limited only by the length of the request.
     longest = request.app.state.settings.body_bytes
     async with request.form(max_files=MOST_FILES, max_fields=1000, max_part_size=longest) as body:
         texts: dict[str, tuple[str, ...]] = {}

@@ -1,8 +1,7 @@
-"""Pages of sessions under way: their state, and patches of it.
+"""Pages of running sessions: their state, and patches of it.
 
-A page is rendered at some event and patched from there on, so that a lost connection continues
-after the last patch received. A text grows by Markdown blocks, and is rendered again when it is
-complete.
+A page is rendered at some event and then patched, so that after a lost connection it continues
+after the last patch received. A text grows by Markdown blocks and is rendered again when complete.
 """
 
 from collections import deque
@@ -33,16 +32,16 @@ from witan.surfaces.web.rendering import SITE, Site, part, render
 from witan.surfaces.web.session_page import SessionPage, conversation_of, session_page
 
 FRAME_SECONDS = 0.05
-"""Least seconds between two patches, while changes are gathered."""
+"""Least seconds between two patches; changes are collected meanwhile."""
 
 MAX_PATCHES = 32
-"""Patches kept for readers that are behind."""
+"""Patches stored for readers that are behind."""
 
 LIVE_SECONDS = 5.0
 """Seconds between heartbeats; a page misses two before it gives up."""
 
 HEARTBEAT = b"event: here\ndata: here\n\n"
-"""An event, because scripts do not see comments."""
+"""Heartbeats are events, because scripts do not see comments."""
 
 END = b"event: end\ndata: end\n\n"
 
@@ -63,15 +62,15 @@ class Lane:
     line
         Its live state.
     elapsed_seconds
-        Seconds since its current work began; None: idle.
+        Seconds since the start of its current work; None: idle.
     writes
-        Whether it writes an answer; jurors only review.
+        Whether it answers; jurors only review.
     text, partial
-        The complete answer, and the answer so far until then.
+        The complete answer, and until then the answer so far.
     is_open
-        Whether its text is unfolded.
+        Whether its text is expanded.
     is_marked
-        Whether it plays a script while others do not.
+        Whether it plays a script and others do not.
     """
 
     key: int
@@ -87,25 +86,25 @@ class Lane:
 
 
 Change: TypeAlias = tuple[str, str, Callable[[], str]]
-"""The id of an element, how it is swapped, and what writes the new part."""
+"""Id of an element, how it is swapped, and the function that writes the new part."""
 
 UNSEEN = object()
 """State of a part that the page does not show yet."""
 
 
 class LivePage:
-    """The page of a session under way.
+    """The page of a running session.
 
     Parameters
     ----------
     events
-        What happened so far, pieces of texts included; the first is the opening.
+        All events so far, including pieces of texts; the first is the opening.
     show_names
         Whether it shows names.
     clock
-        The time of day, from which running seconds are computed.
+        The time of day, for computing elapsed seconds.
     mark
-        Mark of the stream, as two events may have the same number.
+        Mark of the stream, because two events may have the same number.
     """
 
     def __init__(
@@ -181,7 +180,7 @@ class LivePage:
                 pass
 
     def _forget(self, of: str) -> None:
-        """Render a text again, whatever a page shows of it."""
+        """Mark a text for rendering again."""
         self._visible[of], self._states[f"text of {of}"] = None, UNSEEN
 
     def mark_visible(self) -> None:
@@ -221,7 +220,7 @@ class LivePage:
 
     @property
     def authors(self) -> frozenset[str]:
-        """Names of the seats that are asked for an answer."""
+        """Names of the seats that answer."""
         first = self._events[0]
         seats = first.members if isinstance(first, e.SessionOpened) else ()
         return frozenset(seat.name for seat in seats)
@@ -238,7 +237,7 @@ class LivePage:
 
     @property
     def is_mixed(self) -> bool:
-        """True if scripts play some seats, and not others."""
+        """True if scripts play some seats but not all."""
         first = self._events[0]
         seats = (*first.seats, *first.callable_seats) if isinstance(first, e.SessionOpened) else ()
         return len({seat.simulated for seat in seats}) > 1
@@ -256,7 +255,7 @@ class LivePage:
 
     @property
     def address(self) -> str:
-        """The address of the patches of this page."""
+        """Address of the patches of this page."""
         revealed = "&reveal=1" if self._show_names else ""
         place = f"{self.seq}-{self._mark}" if self._mark else self.seq
         return f"{self._site.at('sessions', self._id, 'live')}?after={place}{revealed}"
@@ -270,9 +269,8 @@ class LivePage:
     def blind_vote(self) -> str:
         """Return a reader's kind of vote: ``early``, ``blind`` or ``seen``.
 
-        ``seen`` once ballots are shown.
-
-        Empty if votes are not stored, or the page shows names.
+        It is ``seen`` once ballots are shown, and empty if votes are not stored or the page shows
+        names.
         """
         first = self._events[0]
         judges_texts = isinstance(first, e.SessionOpened) and first.judging is not None
@@ -297,7 +295,7 @@ class LivePage:
         return [] if outcome is None else [*outcome_parts(outcome, self.seat_names)]
 
     def gaps(self) -> Shortfall | None:
-        """Return which seats failed so far; None: none did."""
+        """Return which seats failed so far, or None."""
         names = self.seat_names
         lines = [line for line in self.board.seats if line.mark == "bad"]
         if not lines:
@@ -335,7 +333,7 @@ class LivePage:
         return tuple(lines[seat] for seat in self.seat_names.order(lines))
 
     def writer(self) -> Lane | None:
-        """Return the seat that writes the final answer; None: nobody yet."""
+        """Return the seat that writes the final answer, or None."""
         line = self.board.writer
         if line is None:
             return None
@@ -399,7 +397,7 @@ class LivePage:
             yield "announced", "textContent", lambda: to_html(board.stage_text)
 
     def _differs(self, name: str, state: object) -> bool:
-        """Remember the state of a part; return true if it was another."""
+        """Store the state of a part; return true if it has changed."""
         before, self._states[name] = self._states.get(name, UNSEEN), state
         return before is not state and before != state
 
@@ -433,7 +431,7 @@ class LivePage:
         """Yield a growing text's unsent finished blocks, and its last one."""
         old, new = self._visible.get(of, NOTHING_WRITTEN), self._growing(of)
         self._visible[of] = new
-        if old is None or not new.continues(old):  # the text sent earlier is void, or shows a name
+        if old is None or not new.continues(old):  # the earlier text is invalid, or shows a name
             yield target, "outerHTML", lambda: part(LIVE, "stream", target, new)
             return
         if new.tail_start > old.tail_start:
@@ -463,7 +461,7 @@ class Feed:
     seq
         The number of the last event in the patches.
     end
-        The last patch, with the whole page; None: more may follow.
+        The last patch, with the whole page; None: patches may follow.
     """
 
     def __init__(self, page: Callable[[], LivePage]) -> None:
@@ -480,9 +478,9 @@ class Feed:
         return stream.has_ended or bool(stream.messages_after(self._latest))
 
     async def wait(self, stream: Stream) -> None:
-        """Wait for a message, and for those that come with it.
+        """Wait for a message and simultaneous ones.
 
-        What begins together is shown together, in the order of seats.
+        Seats that start together are shown together, in their order.
         """
         if not self.is_behind(stream):
             await stream.wait_for_change()
@@ -511,7 +509,7 @@ class Feed:
 
     @property
     def is_resting(self) -> bool:
-        """Return true if it made a patch just now."""
+        """Return true if it has just made a patch."""
         return anyio.current_time() < self._next_at
 
     @property
@@ -560,7 +558,7 @@ class Feeds:
 
 def frame(last: str, patch: str) -> bytes:
     """Write a patch as a server-sent event; `last` becomes its id."""
-    # A bare carriage return would end the line, too.
+    # A bare carriage return would also end the line.
     lines = patch.replace("\r", "").split("\n")
     return "\n".join([f"id: {last}", *(f"data: {line}" for line in lines), "", ""]).encode()
 
@@ -583,7 +581,7 @@ async def follow_live(
     Parameters
     ----------
     stream
-        All events of the session; a page cannot be patched without its past.
+        All events of the session; patches need its past.
     feed
         The shared patches; the first reader renders them for all.
     after
@@ -607,7 +605,7 @@ async def follow_live(
             continue
         with anyio.CancelScope(deadline=heartbeat_at):
             await feed.wait(stream)
-            if not feed.is_resting:  # unless another reader has made the patch meanwhile
+            if not feed.is_resting:  # unless another reader has made the patch
                 feed.take(stream, problem)
         if anyio.current_time() >= heartbeat_at:
             yield HEARTBEAT

@@ -1,6 +1,6 @@
-"""Models' text as harmless HTML: no markup, pictures or odd links.
+"""Models' text as safe HTML: no markup, pictures or unsafe links.
 
-Formulas become MathML without a script.
+Formulas become MathML without scripts.
 """
 
 import re
@@ -33,7 +33,7 @@ DELIMITERS = (("$$", "$$", True), ("$", "$", False), ("\\(", "\\)", False), ("\\
 """Beginning and end of a formula, and whether it stands on its own line."""
 
 MAX_FORMULA_CHARS = 4000
-"""Characters of the longest formula; a longer one stays text."""
+"""Most characters of a formula; a longer one stays text."""
 
 MAX_LINES = 100
 
@@ -44,7 +44,7 @@ ELEMENTS = frozenset(
         "mtr", "munder", "munderover",
     }
 )  # fmt: skip
-"""Elements of MathML that draw and do nothing else."""
+"""Elements of MathML that only draw."""
 
 _WORDS = pattern(r"[a-z -]{1,40}")
 _LENGTH = pattern(r"[+-]?\d?(\.\d{1,4})?(em|ex|pt|mu)?|0")
@@ -66,7 +66,7 @@ ATTRIBUTES = {
         _LENGTH,
     ),
 }  # fmt: skip
-"""Attributes that are passed on, and how their values look; colours hide text, and are not."""
+"""Allowed attributes with patterns of their values; no colours, which can hide text."""
 
 _DEFINITION = pattern(r"\\(?:(?:re)?new|provide|Declare|[egx]?def(?![a-z])|let(?![a-z]))")
 """A command that defines another; nested ones can expand without bound."""
@@ -83,7 +83,7 @@ _ENVIRONMENTS = {
     "gathered": "matrix",
     "multline": "matrix",
 }
-"""Environments to those of the library that look alike, without numbers of equations."""
+"""Equivalent environments of the library, without equation numbers."""
 
 _ENVIRONMENT_ENDS = pattern(
     rf"\\(begin|end)\{{({'|'.join(sorted(_ENVIRONMENTS, key=len, reverse=True))})\*?\}}"
@@ -99,7 +99,7 @@ _CITATION = re.compile(r"\[([A-Z]{1,3}\d{0,3})\]")
 _TASK = re.compile(r"\[([ xX])\]\s+")
 
 _DIRECTED = ("bullet_list_open", "ordered_list_open", "blockquote_open")
-"""Blocks whose sign stands where their lines begin, right or left."""
+"""Blocks with a sign at the beginning of their lines, right or left."""
 
 TABLE_BEGIN = (
     '<div class="table-box" dir="auto" tabindex="0" role="group" aria-label="Table"><table>\n'
@@ -119,10 +119,10 @@ LANGUAGES = frozenset(
         "yaml", "yml", "zig", "zsh",
     }
 )  # fmt: skip
-"""Names of languages that are coloured."""
+"""Names of languages with coloured code."""
 
 MAX_CHARS, MAX_TEXT_CHARS = 6000, 24_000
-"""Most characters to colour, in a block and in a text, as some code takes long."""
+"""Most characters to colour, in a block and in a text, because some code takes long."""
 
 CLASSES = (
     ("Comment", "hl-comment"),
@@ -142,17 +142,17 @@ CLASSES = (
     ("Generic.Subheading", "hl-name"),
     ("Generic.Prompt", "hl-comment"),
 )
-"""Kind of token, as Pygments calls it, to class; others have none."""
+"""CSS class by Pygments' kind of token; other kinds have none."""
 
 FINE_CHARS = 512
-"""Length up to which the last block is always current."""
+"""Length up to which the last block is always rendered again."""
 
 STEPS = 16
 """Renderings of a longer last block until its length doubles."""
 
 
 def add_maths(parser: MarkdownIt) -> None:
-    """Let a parser find formulas between dollars, brackets or environments."""
+    """Make a parser find formulas between dollars, in brackets or in environments."""
     interrupted = ["paragraph", "blockquote", "list"]
     parser.block.ruler.before("fence", "formula", _find_block, {"alt": interrupted})
     parser.inline.ruler.before("escape", "formula", _find_inline)
@@ -317,7 +317,7 @@ def render_html(
     Parameters
     ----------
     unresolved_labels
-        Labels without an answer, which are marked.
+        Labels without an answer, to be marked.
     key
         Prefix of the ids of its footnotes; empty: no footnotes, and no colours in code.
     top_heading
@@ -355,7 +355,7 @@ def last_block(text: str) -> int:
 @lru_cache(maxsize=2)
 def _parser(*, has_footnotes: bool) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    # A definition such as "[A]: http://…" would turn every citation into a link of its own.
+    # A definition such as "[A]: http://…" would redirect every citation.
     parser.disable("reference")
     parser.validateLink = lambda url: _SAFE_LINK.match(url) is not None  # type: ignore[method-assign]
     if has_footnotes:
@@ -502,7 +502,7 @@ def highlight(code: str, language: str) -> Markup:
 
 
 def _lexer(language: str) -> "Lexer | None":
-    """Return a new lexer, since one keeps a state while it reads."""
+    """Return a new lexer, because a lexer has state."""
     if language not in LANGUAGES:
         return None
     from pygments.lexers import get_lexer_by_name
@@ -526,14 +526,14 @@ def _class_of(kind: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GrowingText:
-    """A growing text so far, a function of its characters alone.
+    """A growing text so far, which depends only on its characters.
 
     A page in any earlier state can apply the next patch.
 
     Parameters
     ----------
     text
-        The part that is shown.
+        The visible part.
     tail_start
         Start of its last block; text before it does not change.
     """
@@ -553,7 +553,7 @@ class GrowingText:
         return GrowingText(lines[: start + length], start)
 
     def continues(self, earlier: "GrowingText") -> bool:
-        """Return true for an earlier text, or the same finished blocks."""
+        """Return true if this text begins with the finished blocks of `earlier`."""
         finished = earlier.text[: earlier.tail_start]
         return self.tail_start >= earlier.tail_start and self.text.startswith(finished)
 

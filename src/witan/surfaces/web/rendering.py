@@ -54,20 +54,20 @@ PAGE_POLICY = (
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The place of the pages: their base path, client and councils.
+    """The context of pages: their base path, client and councils.
 
     Parameters
     ----------
     base
-        Prefix of every path, without a slash at its end; may be empty.
+        Prefix of every path, without a trailing slash; may be empty.
     is_file
-        The page is a file, with its own styles and without links to other pages or forms.
+        Whether the page is a file, with its own styles and without links to other pages or forms.
     client
-        Who has signed in; empty if nobody needs to.
+        The client that has signed in; empty if not required.
     keeps
         Whether sessions and people's votes are stored.
     councils
-        Councils that can be asked, or can judge texts or a session again.
+        Councils that can be asked, or that can judge texts or a session again.
     """
 
     base: str = ""
@@ -93,10 +93,10 @@ class Site:
 SITE = Site()
 
 LIST_CHARS = 160
-"""Characters of a question that a list shows."""
+"""Characters of a question in a list."""
 
 IN_SIGHT = ("question", "profile", "members", "rule", "max_cost_usd")
-"""Parameters of a question that its form shows without being opened."""
+"""Parameters of a question that are always visible in its form."""
 
 ABOUT_QUESTION = ("category", "files", "parent", "conversation")
 """Parameters that belong to the question, in the first group behind *Advanced*."""
@@ -144,11 +144,11 @@ def _environment() -> Environment:
 
 
 _MINUS = re.compile(r"(?<![\w-])-(?=\d)")
-"""The hyphen before a number, for which a page has the minus sign."""
+"""The hyphen before a number, which a page replaces by a minus sign."""
 
 
 _RANGE = re.compile(r"(?<=\d )\([^() ]+ to [^() ]+\)$")
-"""The interval behind a number."""
+"""The interval after a number."""
 
 
 def _mark_range(text: str) -> Markup | str:
@@ -160,7 +160,7 @@ def _mark_range(text: str) -> Markup | str:
 
 
 CARD_LINES, CARD_COLUMNS = 11, 40
-"""About the lines, and letters of each, that a card shows at once."""
+"""Approximate lines of a card, and letters per line, without expanding."""
 
 
 def _is_overlong(text: str) -> bool:
@@ -178,7 +178,7 @@ def _render_prose(text: str, key: str = "", final: FinalAnswer | None = None) ->
 
 
 def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
-    """Make the address of a link, with the page's own filters."""
+    """Make the address of a link, with the page's filters."""
     if link.operation == "show":
         path = site.at("sessions", link.parameters["session"])
         count = {name: value for name, value in link.parameters.items() if name != "session"}
@@ -202,7 +202,7 @@ def _kind(value: object) -> str:
 
 
 def _runs(blocks: Sequence[Block]) -> list[tuple[str, list[Block]]]:
-    """Group neighbours of one kind: notes make one list, and concerns one."""
+    """Group neighbours of one kind, so that notes make one list and concerns another."""
 
     def look(block: Block) -> tuple[str, bool]:
         return _kind(block), isinstance(block, Note) and block.kind == "concern"
@@ -242,7 +242,7 @@ def render_session(
     show_names, recount
         As `session_page` takes them.
     problem
-        A problem that its record does not have.
+        A problem that is not in its record.
     misnamed
         The wrong name that was typed to delete it; may be empty.
     follow_ups
@@ -261,7 +261,7 @@ def _conversation(
     site: Site = SITE,
     follow_ups: Sequence[FollowUp] = (),
 ) -> Conversation | None:
-    """Return the conversation around a session; None: it came in as ballots."""
+    """Return the conversation around a session; None for imported ballots."""
     session = getattr(result, "session", result)
     if not isinstance(session, Session):
         return None
@@ -277,9 +277,9 @@ class Choice:
     Parameters
     ----------
     words
-        Its name on the page: who sits in it.
+        Its name on the page: its seats.
     problem
-        Why it cannot be asked, if so.
+        Why it cannot be asked, if it cannot.
     members, jury, chairmen
         Name and text of the seats to choose from.
     """
@@ -293,7 +293,7 @@ class Choice:
 
     @property
     def seats(self) -> tuple[tuple[str, str], ...]:
-        """Everybody who can judge."""
+        """All seats that can judge."""
         return (*self.members, *self.jury)
 
 
@@ -337,7 +337,7 @@ def render_ask(
 
 
 def render_live(live: "LivePage", *, site: Site = SITE) -> str:
-    """Render a session under way, whose page follows the rest."""
+    """Render a running session; its page follows the rest."""
     talk = conversation_of(live.session, show_names=live.shows_names)
     return render("live.html", site=site, page=live.page(), live=live, talk=talk)
 
@@ -378,15 +378,15 @@ def render_vote(
     Parameters
     ----------
     ranking
-        The ranking by choices between pairs, best first, that the form begins with.
+        The initial ranking of the form, from choices between pairs, best first.
     problem
         What is wrong with the ranking in `values`, or with the choices.
     values
-        Places as the form had them.
+        Places in the form.
     choices
         Choices between pairs so far.
     seen
-        What the person had seen, as for `cast_vote`.
+        What the person had seen, as in `cast_vote`.
     """
     places, labels = values or {}, [*paper.texts]
     by_choices = ranking if ranking is not None and ranking.n_chosen else None
@@ -417,7 +417,7 @@ def render_pair(
 ) -> str:
     """Render two answers side by side, to choose between.
 
-    `problem`, `choices` and `seen` are as for `render_vote`.
+    `problem`, `choices` and `seen` are as in `render_vote`.
     """
     left, right = ranking.next_pair or ("", "")
     return render(
@@ -447,7 +447,7 @@ def _blind_text(paper: "Paper", label: str) -> tuple[str, Markup]:
 def _choices_query(
     paper: "Paper", choices: Sequence[str], *, seen: str, whole: bool = False
 ) -> str:
-    """Return the query of a paper after some choices, which its code belongs to."""
+    """Return the query of a paper after some choices, with its code."""
     flags = [*([("seen", seen)] if seen else []), *([("all", "1")] if whole else [])]
     pairs = [("pair", each) for each in choices]
     return urlencode([("as", paper.sheet.reviewer), ("paper", paper.code), *flags, *pairs])
@@ -462,7 +462,7 @@ def render_waiting(session: Session, *, site: Site = SITE) -> str:
 
 
 def render_reveal(question: str, result: "VoteResult", *, site: Site = SITE) -> str:
-    """Render who wrote what, and the panel's ranking beside the person's."""
+    """Render the authors, and the panel's ranking next to the person's."""
     from witan.surfaces.report.vote import vote_report
 
     view = vote_report(result)
@@ -485,7 +485,7 @@ def group_by_day(rows: Sequence[ListedSession]) -> list[tuple[date, list[ListedS
 def list_sessions(
     summaries: Sequence[SessionSummary], running_session: Sequence[RunningSession]
 ) -> list[ListedSession]:
-    """List sessions of a history, some of which are under way."""
+    """List sessions of a history, including running ones."""
     names = {each.id for each in running_session if each.has_name}
     return [(summary, summary.session in names) for summary in summaries]
 
@@ -549,7 +549,7 @@ ASSETS = {
     **dict.fromkeys(SCRIPTS, "text/javascript; charset=utf-8"),
     "icon.svg": "image/svg+xml",
 }
-"""Every file that a browser may ask for, and its media type."""
+"""Every file that a browser may request, and its media type."""
 
 
 @lru_cache(maxsize=32)
@@ -562,13 +562,13 @@ def asset(name: str) -> bytes:
 
 @lru_cache(maxsize=32)
 def asset_href(name: str, base: str = "") -> str:
-    """Return the address of an asset, which names its content."""
+    """Return the address of an asset, with a digest of its content."""
     return f"{base}/assets/{name}?v={hashlib.sha256(asset(name)).hexdigest()[:12]}"
 
 
 @lru_cache(maxsize=1)
 def styles() -> str:
-    """Join all styles, for a page that stands alone."""
+    """Join all styles for a standalone page."""
     return "\n".join(asset(name).decode() for name in STYLES)
 
 

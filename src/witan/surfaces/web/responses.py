@@ -14,13 +14,13 @@ from witan.surfaces.http.addresses import known_parameters
 from witan.surfaces.web.rendering import PAGE_POLICY, Site, render_problem
 
 PROGRAMS = ("/api", "/v1", "/mcp", "/metrics", "/healthz", "/openapi.json", "/assets")
-"""Paths that are requested by programs, or by pages."""
+"""Paths that programs or pages request."""
 
 FRESH = {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "private, no-cache"}
 
 
 def page_router() -> APIRouter:
-    """Make a router of pages, which refuses unknown parameters."""
+    """Make a router of pages that refuses unknown parameters."""
     return APIRouter(include_in_schema=False, dependencies=[Depends(known_parameters)])
 
 
@@ -33,7 +33,7 @@ class CompressedResponse(Response):
 
 
 class HtmlPage(CompressedResponse, HTMLResponse):
-    """A page, revalidated by browsers every time."""
+    """A page that browsers revalidate every time."""
 
     def __init__(self, html: str, status: int = 200, headers: Mapping[str, str] | None = None):
         super().__init__(html, status, {**FRESH, **(headers or {})})

@@ -19,7 +19,7 @@ from witan.surfaces.web.responses import (
 )
 
 FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
-"""Headers of an asset whose address names its content."""
+"""Headers of an asset with a digest in its address."""
 
 router = page_router()
 
@@ -36,7 +36,7 @@ async def send_asset(name: str, digest: Annotated[str | None, Query(alias="v")] 
 
 @router.get("/sign-in")
 async def sign_in_form(request: Request, to: str = "") -> Response:
-    """Ask for a token, where one is needed."""
+    """Ask for a token if one is needed."""
     site = site_of(request)
     if request.app.state.clients.open:
         return redirect(site)
@@ -45,7 +45,7 @@ async def sign_in_form(request: Request, to: str = "") -> Response:
 
 @router.post("/sign-in")
 async def sign_in(request: Request) -> Response:
-    """Give a cookie for a token."""
+    """Set a cookie for a token."""
     site, clients = site_of(request), _clients(request)
     form = await read_form(request)
     to = _own_path(form.get("to"))
@@ -89,7 +89,7 @@ def _secure(request: Request) -> bool:
 
 
 def _own_path(to: str) -> str:
-    """Return a path if it is one of our pages, otherwise nothing."""
+    """Return a path if it is one of our pages, otherwise an empty string."""
     target_is_local = to.startswith("/") and to[1:2] not in ("/", "\\")
     return to if target_is_local and to.isascii() and to.isprintable() else ""
 

@@ -63,15 +63,15 @@ from witan.surfaces.web.session_page import Conversation, question_again
 router = page_router()
 
 LATEST = 8
-"""Sessions that the first page shows."""
+"""Number of sessions on the first page."""
 
 SIMULATED = Choice(DEMO, "the demonstration: scripted answers to any question")
 
 FIELDS = tuple(each.name for each in parameters_of(QuestionRequest))
-"""Every field of the form that asks."""
+"""Every field of the question form."""
 
 TEXTS = ("text_1", "text_2", "text_3")
-"""Fields of the texts to judge; empty ones are none."""
+"""Fields of the texts to judge; empty ones are ignored."""
 
 
 def _labels(declaration: type[Parameters], *without: str) -> dict[str, str]:
@@ -96,10 +96,10 @@ UNKEPT = {"Cache-Control": "no-store"}
 ROLES = ("system", "user", "assistant")
 
 AT_A_FIELD = (ConfigError, InvalidParameter, TooLarge, UnknownName, ValidationError)
-"""Such errors of a request on a session; its other errors have their own page."""
+"""Errors of a request on a session that show its form again; others have their own page."""
 
 _FIELD_OF = {"session": "parent", "seat": "members", "texts": TEXTS[0]}
-"""Kind of name in an error, or parameter, to the field of the form."""
+"""Field of the form by parameter, or by kind of name in an error."""
 
 
 @router.get("/")
@@ -133,7 +133,7 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
 
 @router.post("/plan/estimate")
 async def estimate(request: Request, service: ServiceOf, client: ClientOf) -> Response:
-    """State a question's cost in one line, during typing."""
+    """State a question's cost in one line, while the user types."""
     form = await read_form(request)
     try:
         question = read_question(form)
@@ -151,7 +151,7 @@ async def ask(
     client: ClientOf,
     hops: Hops,
 ) -> Response:
-    """Put the question to the council, and go to watch it."""
+    """Put the question to the council, and redirect to the session."""
     form = await read_form(request)
     try:
         running_session = await service.start(read_question(form), client, hops)
@@ -179,7 +179,7 @@ async def _form(
 
 
 async def _continued(service: Service, parent: str) -> Conversation | None:
-    """Return the conversation that a question would continue; None: there is none."""
+    """Return the conversation that a question would continue, or None."""
     if not parent:
         return None
     try:
@@ -208,7 +208,7 @@ def _councils(service: Service) -> list[Choice]:
 
 
 def _name_seats(seats: Iterable[Seat]) -> tuple[tuple[str, str], ...]:
-    """Name each seat, and its model where that differs."""
+    """Name each seat, and its model if different."""
     names = ((seat.name, clean(_name_seat(seat))) for seat in seats)
     return tuple(
         (name, clean(name) if model == clean(name) else f"{clean(name)} ({model})")
@@ -230,7 +230,7 @@ def _latest(service: Service) -> list[ListedSession]:
 
 @router.post("/sessions/{session:path}/resume")
 async def resume(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
-    """Resume a session, or show it if that happened meanwhile."""
+    """Resume a session, or show it if it has already been resumed."""
     form = await read_form(request)
     session_id = await service.resolve_session(session)
     try:
@@ -246,7 +246,7 @@ async def resume(request: Request, session: str, service: ServiceOf, client: Cli
 
 @router.post("/sessions/{session:path}/retry")
 async def retry(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
-    """Ask seats that failed once more."""
+    """Ask failed seats again."""
     form = await read_form(request)
     record = await service.session(session)
     running_session = await service.start(read_retry(form, record), client)
@@ -278,7 +278,7 @@ async def rejudge(
 async def plan_retry(
     request: Request, session: str, service: ServiceOf, client: ClientOf
 ) -> Response:
-    """Describe what asking seats that failed once more would cost at most."""
+    """Describe the most that asking failed seats again would cost."""
     form = await read_form(request)
     record = await service.session(session)
     planned = await planning.plan_retry.handler(
@@ -299,7 +299,7 @@ async def plan_retry(
 async def plan_rejudge(
     request: Request, session: str, service: ServiceOf, client: ClientOf
 ) -> Response:
-    """Describe what another jury would cost at most."""
+    """Describe the most that another jury would cost."""
     form = await read_form(request)
     session_id = await service.resolve_session(session)
     try:
@@ -331,7 +331,7 @@ def _jury_page(
 
 
 def read_retry(form: Form, session: Session) -> RetryRequest:
-    """Read which seats to ask again, and for how much."""
+    """Read which seats to ask again, and their cost limit."""
     seats = tuple(find_seat(session, each) for each in form.texts.get("seat", ()))
     if not seats:
         raise NothingToCount("no seat is selected: select at least one failed seat")
@@ -345,7 +345,7 @@ def read_rejudging(form: Form, session: str) -> RejudgeRequest:
 
 
 def read_question(form: Form) -> QuestionRequest:
-    """Read the question, and all that comes with it."""
+    """Read the question and everything that accompanies it."""
     texts = {name: text for name, text in form.texts.items() if name not in BY_HAND}
     parameters = parse_texts(QuestionRequest, texts) | {"question": form.get("question")}
     parameters |= {"files": form.read_files(), "conversation": _turns(form.get("conversation"))}
@@ -423,7 +423,7 @@ def _find_field(place: Sequence[int | str], labels: Mapping[str, str]) -> str:
 
 
 def _field_of(error: WitanError, values: Mapping[str, str], labels: Mapping[str, str]) -> str:
-    """Find the field that an error is about; empty: none of them."""
+    """Find the field of an error, or return an empty string."""
     if isinstance(error, ConfigError):
         return _find_field(error.key.replace("[", ".").split("."), labels)
     if isinstance(error, UnknownName):
@@ -438,7 +438,7 @@ def _field_of(error: WitanError, values: Mapping[str, str], labels: Mapping[str,
 
 
 ABOUT_TEXTS = ("question", "reference", "pass_mark", "expected", "category")
-"""Parameters of what is judged, in the order of the form."""
+"""Parameters of the judged texts, in the order of the form."""
 
 
 @router.get("/judge")
@@ -467,7 +467,7 @@ def judged_again(session: Session) -> dict[str, str]:
 
 @router.post("/judge")
 async def judge(request: Request, service: ServiceOf, client: ClientOf, hops: Hops) -> Response:
-    """Have the texts judged, and go to watch it."""
+    """Have the texts judged, and redirect to the session."""
     form = await read_form(request)
     try:
         running_session = await service.start(read_judgment(form), client, hops)
@@ -490,7 +490,7 @@ async def plan_judge(request: Request, service: ServiceOf, client: ClientOf) -> 
 
 
 def read_judgment(form: Form) -> JudgeRequest:
-    """Read the texts, and what they are held to."""
+    """Read the texts, and the standard to judge them by."""
     options = {name: text for name, text in form.texts.items() if name not in TEXTS}
     texts = {name.replace("_", " "): form.get(name) for name in TEXTS if form.get(name)}
     parameters = parse_texts(JudgeRequest, options)

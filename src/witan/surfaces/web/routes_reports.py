@@ -1,4 +1,4 @@
-"""Show pages of reports, and counts of ballots not stored."""
+"""Show pages of reports, and counts of ballots that are not stored."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ report_router = APIRouter(include_in_schema=False)
 """Pages that read the parameters of an operation themselves."""
 
 PART, WHOLE = "part", "whole"
-"""Values of `show`: the report alone, or a page that waits."""
+"""Values of `show`: the report alone, or the page without waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ReportPage:
     body
         Template of the result.
     values
-        Further values of the page; `title` is shown until the result is there.
+        Further values of the page; `title` is shown until the result is available.
     template
         Template of its page.
     """
@@ -73,7 +73,7 @@ class ReportPage:
     template: str
 
     def render(self, template: str, site: Site, **values: Any) -> str:
-        """Render a template, with values that are not given empty."""
+        """Render a template; missing values are empty."""
         empty = {"view": None, "empty": "", "problem": "", "waiting": None}
         return render(template, site=site, **{**empty, "body": self.body, **self.values, **values})
 
@@ -139,7 +139,7 @@ async def leaderboard_page(
     trend: bool = False,
     show: str = "",
 ) -> Response:
-    """Show the leaderboard; scores over time take a while longer."""
+    """Show the leaderboard; scores over time take longer."""
     query = query_texts(request, leaderboard, "trend", "show")
 
     def check() -> LeaderboardParameters:
@@ -167,7 +167,7 @@ async def leaderboard_page(
 
 
 def add_report_page(operation: Operation[Any, Any]) -> None:
-    """Add the page of a report on the history: a form of its parameters, and what is counted."""
+    """Add the page of a report on the history, with a form of its parameters."""
     label = CATALOGUE[operation.name].label or operation.name.capitalize()
     special = REPORT_VALUES.get(operation.name)
 
@@ -193,7 +193,7 @@ def add_report_page(operation: Operation[Any, Any]) -> None:
 
 
 def _audit_values(query: Mapping[str, str]) -> Mapping[str, Any]:
-    """Lead from one reviewer, or one criterion, to more."""
+    """Add links from one reviewer, or one criterion, to others."""
     reviewer, criterion = query["reviewer"], query["criterion"]
     return {
         "title": audit_title(reviewer, criterion),
@@ -234,7 +234,7 @@ async def votes_page(
 def _check_and_count(
     operation: Operation[Any, Any], service: Service, client: Client, query: Mapping[str, str]
 ) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Return what checks the parameters of a report, and what makes it."""
+    """Return the functions that check a report's parameters and make it."""
     check = partial(_read_parameters, operation, service, client, query)
     return check, lambda: report_of(perform(operation, service, client, check()))
 
@@ -248,11 +248,11 @@ def _read_parameters(
 
 
 KEPT = ("since", "until", "category", "level")
-"""Parameters of an audit that its links keep."""
+"""Parameters of an audit that its links preserve."""
 
 
 def _back(reviewer: str, criterion: str) -> list[tuple[str, Link]]:
-    """Lead from an audit of a part to audits of more."""
+    """Add links from an audit of a part to wider audits."""
     links = []
     if reviewer and criterion:
         links.append((f"All reviewers on {criterion}", Link("audit", {"criterion": criterion})))
@@ -317,11 +317,11 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 FIRST_FIELDS = ("rule", "rules", "session", "against", "reviewers", "pass_mark")
-"""Parameters shown beside the ballots, as a count may need them."""
+"""Parameters shown next to the ballots, because a count may need them."""
 
 
 def add_counting_page(operation: Operation[Any, Any], *, has_default: bool) -> None:
-    """Add the page of an operation on ballots; `has_default`: it does without any."""
+    """Add the page of an operation on ballots; with `has_default` they are optional."""
 
     def write(request: Request, values: Mapping[str, str] = NOTHING, **result: Any) -> str:
         fields = form_fields(operation.parameters, values, exclude=["ballots"])
@@ -374,7 +374,7 @@ def add_counting_page(operation: Operation[Any, Any], *, has_default: bool) -> N
 
 
 def _ballots(text: str, files: Iterable[bytes]) -> SentBallots:
-    """Take the ballots as they were written, or from a file."""
+    """Read the ballots as typed, or from a file."""
     contents = [*files, *([text.encode()] if text.strip() else [])]
     if len(contents) > 1:
         raise InvalidParameter("ballots", "more than one text", "one: written here, or in a file")

@@ -51,7 +51,7 @@ from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_o
 from witan.surfaces.web.session_page import FollowUp, read_follow_ups
 
 PLACE = "place-"
-"""Prefix of a label in the name of the field with its place."""
+"""Prefix of a label in the name of its place field."""
 
 MOST_CHOICES = 4096
 """Maximum number of choices in an address."""
@@ -60,12 +60,12 @@ OTHER_CHOICES = (
     "your choices were made on another voting paper with other labels and were "
     "discarded; please choose again"
 )
-"""Notice of choices between labels that may stand for other answers now, as after an upgrade."""
+"""Notice for choices between labels that may now mean other answers, as after an upgrade."""
 
 OTHER_VOTE = (
     "your earlier vote has other ranks; cast this one to replace it, or view the earlier one below"
 )
-"""Notice of a vote from a form that was opened before another vote was cast."""
+"""Notice for a vote from a form that was opened before another vote was cast."""
 
 router = page_router()
 
@@ -77,7 +77,7 @@ MOST_CALLED = 400
 """Most characters shown of a mistyped name."""
 
 UNKEPT = {"Cache-Control": "no-store"}
-"""Keep browsers from showing a deleted session again."""
+"""Header that keeps browsers from showing a deleted session again."""
 
 
 @router.get("/sessions/{session:path}/live")
@@ -90,12 +90,12 @@ async def live(
     reveal: bool = False,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Patch a page of a session under way, by server-sent events."""
+    """Patch a page of a running session with server-sent events."""
     session_id = await service.resolve_session(session)
     running_session = service.find_running(session_id)
     page = partial(LivePage, show_names=reveal, site=replace(site_of(request), client=""))
     if running_session is None:
-        # It ended long ago, or the server was restarted: the page shows what is recorded.
+        # It ended long ago, or the server was restarted: the page shows the record.
         return stream_response(
             request, last_patch(page((await service.session(session_id)).events))
         )
@@ -118,7 +118,7 @@ async def state(
 ) -> Response:
     """Answer 204 until a session continues, then 205 to reload.
 
-    It continues by resumption, an answer or its end.
+    A session continues when it is resumed, answered or closed, as `until` says.
     """
     try:
         session_id = await service.resolve_session(session)
@@ -138,7 +138,7 @@ async def _waits(service: Service, session_id: str, until: str) -> bool:
         return not under_way and (await service.session(session_id)).status == "interrupted"
     try:
         about = await anyio.to_thread.run_sync(history.summary, session_id)
-    except UnknownName:  # it may never have been stored
+    except UnknownName:  # it may not have been stored
         return (await service.session(session_id)).status == "interrupted"
     if about.status not in ("interrupted", "running") or until != "answered":
         return about.status in ("interrupted", "running")
@@ -159,7 +159,7 @@ async def cancel(request: Request, session: str, service: ServiceOf) -> Response
 
 @router.post("/sessions/{session:path}/forget")
 async def forget(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
-    """Delete a session, and show those that are left."""
+    """Delete a session, and show the remaining ones."""
     form = await read_form(request)
     session_id = await service.resolve_session(session)
     if (name := form.get("session")) != session_id:
@@ -188,8 +188,8 @@ async def paper(  # noqa: PLR0913 - parameters of an address
 ) -> Response:
     """Show a paper's next pair, its ranking, or, once `cast`, authors.
 
-    Each `pair` is a choice so far, made on the paper of that code; with `all` the answers are
-    ranked all at once.
+    Each `pair` is an earlier choice on the paper with that code; with `all`, all answers are ranked
+    at once.
     """
     store, site, name = ServedSessions(service, client), site_of(request), person.strip()
     if not name:
@@ -221,7 +221,7 @@ async def paper(  # noqa: PLR0913 - parameters of an address
 async def post_vote(
     request: Request, session: str, service: ServiceOf, client: ClientOf
 ) -> Response:
-    """Store the vote, then show who wrote what."""
+    """Store the vote, then show the authors."""
     form = await read_form(request)
     store, person = ServedSessions(service, client), form.get("as")
     if not person:
@@ -234,7 +234,7 @@ async def post_vote(
     except InvalidBallot as error:
         problem, status = str(error), status_of(error)
     if problem:
-        # Another tab may have voted meanwhile.
+        # Another tab may have cast a vote.
         prepared = await anyio.to_thread.run_sync(paper_for, store, session, person)
         seen = fields.get("seen", "")
         # Places from another paper may belong to other answers.
@@ -259,7 +259,7 @@ def _cast_vote(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> 
 
 
 def read_places(sheet: Sheet, fields: Mapping[str, str]) -> Groups:
-    """Read a ranking from the place of every label, 1 the best."""
+    """Read a ranking from the place of every label; 1 is best."""
     places: dict[int, list[str]] = {}
     for label in sheet.labels:
         place = fields.get(f"{PLACE}{label}", "").strip()
@@ -293,7 +293,7 @@ async def show(  # noqa: PLR0913 - parameters of an address
     reveal: bool = False,
     misnamed: Annotated[str, Query(max_length=MOST_CALLED)] = "",
 ) -> Response:
-    """Show a session, running, finished or imported; kept in no cache.
+    """Show a session, running, finished or imported, without caching.
 
     The `weight` values belong to the `reviewer` values in order; `misnamed` is the wrong name that
     was typed to delete it.
@@ -347,7 +347,7 @@ async def _recount(
     without: tuple[str, ...],
     weight_texts: Sequence[tuple[str, str]],
 ) -> RecountView | None:
-    """Count a session as its address says; None: as the session counted."""
+    """Count a session by the parameters in its address; None: the session's own count."""
     weights = {name: _read_weight(text) for name, text in weight_texts}
     own_weights: Mapping[str, float] = {}
     if not isinstance(result, ImportedSession):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 TITLE_CHARS = 80
 
 SWITCHES_SHOWN = 64
-"""Reviewers whose ballots a form for a recount can change."""
+"""Most reviewers in a form for a recount."""
 
 PLACES = ("answer", "ranking", "ballots", "answers", "run")
 """Sections that the page can jump to."""
@@ -62,7 +62,7 @@ class BallotSwitch:
     value
         The reviewer in forms and addresses.
     weight, session_weight
-        Its weight in this count, and as the session counted.
+        Its weight in this count, and in the session's own.
     """
 
     name: str
@@ -73,7 +73,7 @@ class BallotSwitch:
 
     @property
     def step(self) -> float:
-        """A quarter, or a hundredth where the session's own weight needs it."""
+        """A quarter, or a hundredth if the session's own weight needs it."""
         return 0.25 if (4 * self.session_weight).is_integer() else 0.01
 
 
@@ -86,21 +86,21 @@ class SessionPage:
     imported
         Whether it was imported as ballots.
     judges_texts
-        Whether it judges given texts, whose names the reader knows.
+        Whether it judges given texts with names that the reader knows.
     ribbon
-        Notice that scripts played it; may be empty.
+        Notice of seats played by scripts; may be empty.
     n_answers
         Number of answers to judge again or vote on.
     hides_names
         Whether names are hidden.
     recount
-        The leader of another count beside the session's own; None: no other count.
+        The leader of a recount, compared with the session's own; None: no recount.
     rule, session_rule
         The rule of this count, and the session's.
     ballots
         How each ballot counts.
     retry
-        Failed seats: their values in forms, and names.
+        Failed seats: values in forms, and names.
     n_children
         Number of sessions derived from it.
     """
@@ -140,7 +140,7 @@ class SessionPage:
 
     @property
     def simulated(self) -> bool:
-        """True if scripts played it."""
+        """True if scripts played seats."""
         return bool(self.ribbon)
 
     @property
@@ -151,7 +151,7 @@ class SessionPage:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Rules that it can be counted by."""
+        """Rules for recounts."""
         return session_rules()
 
     @property
@@ -287,13 +287,13 @@ def find_council(opening: SessionOpened, councils: Sequence["CouncilProfile"]) -
 
 
 def _identity(seat: Seat) -> tuple[str, str]:
-    """Name and source of a seat; of a script its file name."""
+    """Name and source of a seat; for a script its file name."""
     kind, _, file = seat.source.partition(":")
     return seat.name, PurePath(file).stem if kind == "script" else seat.source
 
 
 MOST_FOLLOW_UPS = 20
-"""Most follow-ups that a session's page shows, latest first."""
+"""Most follow-ups on a session's page, latest first."""
 
 CONTINUED = "continued"
 """The relation of a follow-up to its session."""
@@ -301,7 +301,7 @@ CONTINUED = "continued"
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """A session that goes on from another.
+    """A session that continues another.
 
     Parameters
     ----------
@@ -343,12 +343,12 @@ class Conversation:
 
     @property
     def last_turns(self) -> tuple[Message, ...]:
-        """The question and the answer that the session goes on from."""
+        """The question and the answer that the session continues."""
         return self.turns[-2:]
 
     @property
     def earlier_turns(self) -> tuple[Message, ...]:
-        """The turns before those."""
+        """The turns before the last question and answer."""
         return self.turns[:-2]
 
 
@@ -359,7 +359,7 @@ def conversation_of(
     councils: Sequence["CouncilProfile"] = (),
     follow_ups: Sequence[FollowUp] = (),
 ) -> Conversation:
-    """Return the conversation around a session; none around texts that are judged."""
+    """Return the conversation around a session; empty for judged texts."""
     opened = session.opening
     if opened.judging is not None:
         return Conversation(session.id, judges_texts=True)
@@ -381,7 +381,7 @@ def conversation_of(
 async def read_follow_ups(
     service: "Service", client: "Client", children: Mapping[str, str], *, show_names: bool
 ) -> tuple[FollowUp, ...]:
-    """Read the sessions that go on from one."""
+    """Read the sessions that continue one."""
     names = [name for name, relation in children.items() if relation == CONTINUED]
     follow_ups = [
         await _read_follow_up(service, client, name, show_names=show_names)
@@ -393,7 +393,7 @@ async def read_follow_ups(
 async def _read_follow_up(
     service: "Service", client: "Client", name: str, *, show_names: bool
 ) -> FollowUp | None:
-    """Read a follow-up; None: it was deleted meanwhile."""
+    """Read a follow-up; None if it has been deleted."""
     try:
         result = await dispatch(show_session, service, client, ShowParameters(name), keep_typed)
     except WitanError:

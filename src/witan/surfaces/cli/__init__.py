@@ -1,1 +1,1 @@
-"""One file per command, and what they share."""
+"""One module per command, and shared modules."""

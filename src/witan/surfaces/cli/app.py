@@ -40,7 +40,7 @@ BY_HAND: Mapping[str, str] = MappingProxyType(
         "mcp": "Serve the council over MCP, on stdin and stdout.",
     }
 )
-"""Commands that are no operations, and their summaries."""
+"""Commands that are not operations, and their summaries."""
 
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {**{row.name: row.summary for row in CATALOGUE.values() if row.command == ""}, **BY_HAND}
@@ -59,7 +59,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("serve", "mcp"), "serve"),
     }
 )
-"""Command to the sibling module that defines it; `operations` makes the others."""
+"""Sibling module by command; `operations` makes the others."""
 
 
 EXAMPLES = """\b
@@ -98,7 +98,7 @@ class _LazyGroup(click.Group):
         ctx: click.Context,  # noqa: ARG002 - click's signature
         formatter: click.HelpFormatter,
     ) -> None:
-        """List the commands; no module is loaded for that."""
+        """List the commands without loading their modules."""
         with formatter.section("Commands"):
             formatter.write_dl([*COMMANDS.items()])
 
@@ -154,7 +154,8 @@ def main(args: Sequence[str] | None = None) -> int:
     open_streams()
     sys.excepthook = _show_crash
     guard_unread_logs()
-    # Council-sized matrices gain nothing from BLAS threads, whose start costs a third of a tally.
+    # BLAS threads do not help with small matrices, and starting them takes a third of a tally's
+    # time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         status = _run(args)
@@ -188,7 +189,7 @@ def _run(args: Sequence[str] | None) -> int:
 
 
 def _within_own_trace() -> AbstractContextManager[None]:
-    """Work for the trace that the variables TRACEPARENT and TRACESTATE name."""
+    """Work within the trace of the variables TRACEPARENT and TRACESTATE."""
     if "TRACEPARENT" not in os.environ:
         return nullcontext()
     from witan.deliberation.call_headers import read_trace_variables, within_trace

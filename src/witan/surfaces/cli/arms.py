@@ -31,14 +31,14 @@ OF_ARMS = {"judges": "--judge", "best": "--best", "margin": "--margin", "measure
 
 
 class ArmsType(ParamType):
-    """Arms to be compared, by comma."""
+    """Arms to compare, separated by commas."""
 
     name = "arms"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ...]:
-        """Split the list; refuse what is no arm."""
+        """Split the list; refuse unknown arms."""
         from witan.core.arms import ARMS
 
         if isinstance(value, tuple):
@@ -109,7 +109,7 @@ def wants_arms(options: Mapping[str, Any]) -> bool:
 
 
 def fill(declaration: type[Parameters], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Give parameters that are a row's, or the whole batch's, their defaults."""
+    """Set defaults for parameters that belong to a row or to the whole batch."""
     defaults = {each.name: each.default for each in parameters_of(declaration)}
     files: dict[str, Any] = {"files": {}} if "files" in defaults else {}
     whole = {"max_cost_usd": None, "max_calls": None, **files}
@@ -117,7 +117,7 @@ def fill(declaration: type[Parameters], values: Mapping[str, Any]) -> dict[str, 
 
 
 def council_prices(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The prices of all seats but the judges of the arms."""
+    """Return the prices of all seats except the judges of the arms."""
     names = _judge_names(options["judges"])
     return {name: price for name, price in options["prices"] if name not in names}
 

@@ -69,14 +69,14 @@ if TYPE_CHECKING:
 
 
 class PriceType(ParamType):
-    """A seat with what a million of its tokens cost: ``SEAT=IN,OUT``."""
+    """A seat with its prices per million tokens: ``SEAT=IN,OUT``."""
 
     name = "price"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, tuple[float, float]]:
-        """Take it apart; the seat may itself hold an equals sign."""
+        """Parse it; the seat may contain an equals sign."""
         if isinstance(value, tuple):
             return value
         seat, _, rate = str(value).rpartition("=")
@@ -213,7 +213,7 @@ def take_question(
 def say_separation(council: "Council", say: Say, place: "RecordingPlace | None") -> None:
     """Print the difference between answers that this council can detect.
 
-    Prints nothing if only scripts answer, which cost nothing.
+    Print nothing if only scripts answer, which are free.
     """
     from dataclasses import replace
 
@@ -280,7 +280,7 @@ def ask_command(**options: Any) -> int:
 def _question_reader(
     options: Mapping[str, Any],
 ) -> "Callable[[], tuple[QuestionRequest, tuple[Session, ...]]]":
-    """Read question, files and conversation; return what makes the request of them."""
+    """Read question, files and conversation; return a function that makes the request."""
     inputs = (*options["files"], options["parent"], options["conversation"])
     question = read_question(options["question"], inputs)
     files, turns = read_files(options["files"]), read_turns(options)
@@ -346,7 +346,7 @@ def _print_plan(
     *,
     as_json: bool,
 ) -> None:
-    """Do the operation of that name and print its plan."""
+    """Run the operation with that name and print its plan."""
     import anyio
 
     from witan.service.operations.plan import Planner
@@ -486,12 +486,12 @@ def _run_again(
     seat: "Callable[[LocalCouncils, Session], None]",
     lacks: str,
 ) -> int:
-    """Run, or plan, the operation of that name on a stored session.
+    """Run, or plan, the operation with that name on a stored session.
 
     Parameters
     ----------
     lacks
-        What a session without a record lacks, for the error.
+        What a session without a record is missing, for the error.
     """
     output = SessionOutput.of(options)
     config, history = options["config"], options["history"]
@@ -586,12 +586,12 @@ def resume_command(**options: Any) -> int:
 def _lock_session(file: Path) -> Iterator[None]:
     """Refuse a file that another process is resuming.
 
-    The lock is a file beside it, since the session's own is replaced as events are recorded.
+    The lock is a separate file, because the session's own is replaced when events are recorded.
     """
     target = file.resolve()
     beside = target.with_name(f".{target.name}.lock")
     with ExitStack() as stack:
-        with suppress(OSError):  # nothing is recorded in a folder that cannot be written
+        with suppress(OSError):  # nothing can be recorded in a read-only folder
             if not lock(stack.enter_context(beside.open("w"))):
                 problem = "is being resumed by another process; wait until it has ended"
                 raise SessionFileError(str(file), problem)
@@ -644,7 +644,7 @@ def _find_session(
         assert place is not None  # noqa: S101 - refused before
         name = whole_name(place.history, request.session, or_file=True)
     own = place.is_own and not place.history.summary(name).imported
-    # Report another process at the session before seating anybody.
+    # Report another process that has the session before seating members.
     stored = place.history.claim(name, force=request.take_over)
     if record is None:
         return stored, own
@@ -658,7 +658,7 @@ def _find_session(
 
 
 def _suggest_interrupted(file: Path, place: "RecordingPlace") -> None:
-    """Name the latest interrupted session in place of a missing file."""
+    """Suggest the latest interrupted session instead of a missing file."""
     for latest in place.history.find(status="interrupted", limit=1):
         resume = f"witan resume {shlex.quote(latest.session)}{place.option}"
         problem = "does not exist; the history has an interrupted session"

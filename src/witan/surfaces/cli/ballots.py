@@ -48,7 +48,7 @@ BETWEEN_LOOKS = 512
 class Body:
     """Ballots from files and stored sessions, readable once.
 
-    A name is that of an existing file, else of a session. It counts what it reads.
+    A name is that of an existing file, otherwise of a session. It counts what it reads.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -126,7 +126,7 @@ class Body:
         self._close()
 
     def read_imports(self) -> Iterator["SessionImport"]:
-        """Return the sessions in place of their ballots, each one whole."""
+        """Return whole sessions instead of their ballots."""
         from witan.files.evaluations import join_ballots
         from witan.files.imports import collect_sessions
 
@@ -267,7 +267,7 @@ class _Watch:
         self.status: Any = None
 
     def look(self, n_ballots: int) -> None:
-        """Update the line, or open it once patience is over."""
+        """Update the line, or show it after a delay."""
         if not self.wanted or time.monotonic() - self.start < PATIENCE_SECONDS:
             return
         if self.status is None:
@@ -309,11 +309,11 @@ own_ballot_options = stack_options(
     config_option,
     history_option,
 )
-"""The same; without a file, those of the history."""
+"""The same, with the history's ballots by default."""
 
 
 def take_ballots(declaration: type[Any], options: dict[str, Any]) -> Any:
-    """Make parameters with ballots of files and sessions; of none, the whole history's.
+    """Make parameters with ballots of files and sessions, by default the whole history's.
 
     Some weights may come from a file.
     """

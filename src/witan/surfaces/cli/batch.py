@@ -63,7 +63,7 @@ OF_A_ROW = (
     "max_cost_usd",
     "max_calls",
 )
-"""Parameters of a question that are a row's, or the whole batch's."""
+"""Parameters of a question that belong to a row or to the whole batch."""
 
 OF_TEXTS = ("pass_mark", "expected")
 """Parameters of a judgment that hold for every row."""
@@ -82,7 +82,7 @@ class ColumnType(ParamType):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, str]:
-        """Take it apart."""
+        """Parse it."""
         from witan.service.batch_rows import COLUMNS
 
         if isinstance(value, tuple):
@@ -99,7 +99,7 @@ class MasterType(ParamType):
     name = "master"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse what is no master, such as the file of the rows."""
+        """Refuse anything but a master, such as the file of the rows."""
         if not re.fullmatch(r"|local(-cluster)?(\[.+\])?|yarn|(spark|k8s|mesos)://.+", str(value)):
             self.fail(
                 f"{value!r} is not a Spark master, such as local[4], spark://HOST:7077, yarn or"
@@ -242,7 +242,7 @@ def _open(path: str, file: str) -> TextIO:
 
 
 def _check_results(stream: TextIO) -> None:
-    """Refuse to overwrite a file with a line that no batch wrote."""
+    """Refuse to overwrite a file with a line that is not from a batch."""
     stream.seek(0)
     try:
         for number, line in enumerate(stream, start=1):
@@ -324,7 +324,7 @@ def _make_batch(
 
 
 def _word_row_problem(problem: WitanError) -> str:
-    """Write why a row has no session.
+    """Explain why a row has no session.
 
     A ceiling of one row comes from the configuration; the options limit all rows together.
     """
@@ -420,7 +420,7 @@ class _ProgressView:
         self._stack.close()
 
     def show(self, progress: "Progress") -> None:
-        """Show how far the batch is."""
+        """Show the progress of the batch."""
         self.n_done, self.stage = progress.n_done, progress.stage
         self._progress = progress
         if not self._moves and time.monotonic() >= self._next:

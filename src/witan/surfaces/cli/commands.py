@@ -45,14 +45,14 @@ R = TypeVar("R")
 NO_FORMATS: Mapping[str, Any] = MappingProxyType({})
 
 Open = Callable[[Mapping[str, Any]], AbstractContextManager[Any]]
-"""Opens the subject of an operation from the options that are not its parameters."""
+"""Function that opens the subject of an operation from options other than its parameters."""
 
 Write = Callable[[Page, Any, Any, Mapping[str, Any]], Iterable[str]]
-"""Writes a result in lines, given the parameters and the other options."""
+"""Function that writes a result in lines, given the parameters and the other options."""
 
 
 class _Command(SectionedCommand):
-    """A command; of an operation, its help is the operation's description."""
+    """A command; for an operation, its help is the operation's description."""
 
     notes = ""
 
@@ -66,14 +66,14 @@ class _Command(SectionedCommand):
 
 
 def command(name: str, *examples: str, notes: str = "") -> Callable[[Any], click.Command]:
-    """Make a command of a function.
+    """Make a command from a function.
 
     Parameters
     ----------
     examples
-        Calls of it, without ``witan``.
+        Example calls, without ``witan``.
     notes
-        What the operation's description lacks: files, exit statuses.
+        Additions to the operation's description: files, exit statuses.
     """
 
     def make(function: Any) -> click.Command:
@@ -115,13 +115,13 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
     status
         The exit status of a result.
     formats
-        Option to its help, and to the text that it prints instead.
+        By option, its help and the text that it prints instead.
     charts
-        Option to its help and to what draws the result.
+        By option, its help and the function that draws the result.
     write
         Writes the text; None: the report of the result.
     examples, notes
-        As of `command`.
+        As in `command`.
     """
 
     def run(as_json: bool, **values: Any) -> int:
@@ -229,7 +229,7 @@ def _write_way(way: Way) -> str:
 
 @contextmanager
 def named_options(declaration: type[Parameters]) -> Iterator[None]:
-    """Name the option where a parameter is refused."""
+    """Name the option if a parameter is refused."""
     try:
         yield
     except InvalidParameter as error:
@@ -243,7 +243,7 @@ def named_options(declaration: type[Parameters]) -> Iterator[None]:
 def parameter_options(
     declaration: type[Parameters], *, exclude: Collection[str] = ()
 ) -> Decorator[Any]:
-    """Make an option of each parameter that a dataclass declares.
+    """Make an option for each parameter that a dataclass declares.
 
     Parameters
     ----------
@@ -346,4 +346,4 @@ def _type(parameter: Parameter) -> Any:
 
 
 format_options = section(SECTION, parameter_options(BallotFormat), strict_option)
-"""Options of how the ballots of files are read."""
+"""Options for reading the ballots of files."""

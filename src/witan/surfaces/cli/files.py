@@ -59,7 +59,7 @@ MOST_NAMED = 20
 """Most damaged sessions to name."""
 
 LOCK_SECONDS = 3600.0
-"""Longest wait of an import for others, such as another one, which loses nobody anything."""
+"""Longest wait of an import for other writers; waiting is safe."""
 
 KINDS = ("sessions", "ballots", "battles", "promptfoo")
 
@@ -237,7 +237,7 @@ def _ballots(n: int, by_people: int) -> str:
 
 
 class _Importer:
-    """Takes in files one after another, and tells of each."""
+    """Imports files one after another, and reports each."""
 
     def __init__(
         self, history: "History", options: "FileOptions", *, strict: bool, quiet: bool
@@ -267,7 +267,7 @@ class _Importer:
         self._say_unread(tally)
 
     def broken_off(self) -> str:
-        """Describe which files came in before the interruption."""
+        """Describe which files were imported before the interruption."""
         words = ["interrupted"]
         if self._n_files:
             words.append(f"{count_noun(self._n_files, 'file')} imported")
@@ -316,7 +316,7 @@ class _Importer:
             say(word_problem(problem))
 
     def _say_unread(self, tally: _Tally) -> None:
-        """Report the number of unreadable lines and the consequence."""
+        """Report the number of unreadable lines and its consequence."""
         came = tally.sessions + tally.already + tally.ballots
         others = "; the others are imported" if came else ", and there are no others"
         nothing_text = "nothing is imported under --strict"
@@ -352,7 +352,7 @@ class _Importer:
 
 
 def _spinner(path: str) -> Any:
-    """Something that moves while a large file is read, on a terminal."""
+    """A progress indicator on a terminal while a large file is read."""
     if not is_terminal(err=True) or not _is_large(path):
         return nullcontext()
     return console().status(style_line(f"importing {Path(path).name}"))
@@ -456,7 +456,7 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
 
 
 def _check(options: dict[str, Any], *, has_names: bool, has_window: bool) -> None:
-    """Refuse what does not go together."""
+    """Refuse options that do not go together."""
     if has_names and has_window:
         raise click.UsageError("choose sessions by their IDs, or by --since, --until, --category")
     if options["lake"] is not None:
@@ -531,7 +531,7 @@ def _writer(
 
 
 def _without_packing(output: str) -> Path:
-    """The name of a file without the ending of its packing."""
+    """Return the name of a file without its compression suffix."""
     path = Path(output)
     return path.with_suffix("") if path.suffix in (".gz", ".zst") else path
 
@@ -539,7 +539,7 @@ def _without_packing(output: str) -> Path:
 def _find_sessions(
     history: "History", sessions: Sequence[str], options: dict[str, Any]
 ) -> "list[SessionSummary]":
-    """Return the sessions that are meant, the oldest first."""
+    """Return the requested sessions, the oldest first."""
     from witan.surfaces.cli.stored_sessions import whole_name
 
     if sessions:

@@ -47,7 +47,7 @@ def run_until_signal(work: Callable[[], Awaitable[T]]) -> T:
             group.start_soon(watch)
             try:
                 results.append(await work())
-            except (WitanError, OSError) as error:  # raised here, a group would wrap it
+            except (WitanError, OSError) as error:  # an exception group would wrap it
                 failures.append(error)
             group.cancel_scope.cancel()
 

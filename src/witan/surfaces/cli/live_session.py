@@ -52,7 +52,7 @@ class LiveSession:
     place
         The history that records the session, or None.
     say
-        Tells the user something before the session is opened.
+        Function that prints a line for the user before the session is opened.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class LiveSession:
         prices: Mapping[str, Any] = NO_PRICES,
         demo: "Demonstration | None" = None,
     ) -> LocalCouncils:
-        """Make what seats the council of this session."""
+        """Make the factory that seats the council of this session."""
         history = None if self.place is None else self.place.history
         return LocalCouncils(
             config, prices, recorder=self.recorder, history=history, say=self.say, demo=demo
@@ -114,7 +114,7 @@ class LiveSession:
             return None
 
     def _report(self, start: "SessionStart") -> int:
-        """Print what became of the session."""
+        """Print the result of the session."""
         if self.is_interrupted:
             return Status.INTERRUPTED
         if self._failure is not None:
@@ -159,7 +159,7 @@ class LiveSession:
         return self._show
 
     def end_session(self, running_session: RunningSession) -> None:
-        """Leave the end to `run`."""
+        """Do nothing: `run` handles the end."""
 
     def _show(self, event: e.Event) -> None:
         if self.is_interrupted:
@@ -170,7 +170,7 @@ class LiveSession:
             else:
                 self.voice.take(event)
         except OSError as error:
-            # The reader is gone or the disk is full: stop paying for calls.
+            # The reader is gone or the disk is full: stop the calls, which cost money.
             self._failure = error
             self._stop()
         if self.panel is not None:
@@ -184,8 +184,8 @@ class LiveSession:
         return self._plays_script
 
     def _wait(self, sentence: str) -> None:
-        """Report what the end waits for."""
-        with suppress(OSError):  # the terminal may be what is gone
+        """Report why the end is delayed."""
+        with suppress(OSError):  # the terminal may be gone
             self._close_panel()
             self.voice.end_line()
             say(sentence)
@@ -204,7 +204,7 @@ class LiveSession:
             return
         self.is_interrupted = True
         remains = self._say_remains("interrupted")
-        with suppress(OSError):  # the terminal may be what is gone
+        with suppress(OSError):  # the terminal may be gone
             self._close_panel()
             self.voice.end_line()
             echo(remains, err=True)
@@ -241,7 +241,7 @@ class LiveSession:
         return " --no-history" if self.place is None else self.place.option
 
     def _finish(self, session: Session) -> int:
-        """Save, print, and say how far it can be trusted."""
+        """Save and print the session, with its trust line."""
         try:
             if self.output.save is not None:
                 write_session(session, self.output.save)
@@ -253,7 +253,7 @@ class LiveSession:
         return status or (Status.NOT_KEPT if self.recorder.problem else Status.ANSWERED)
 
     def _report_record(self, session: Session) -> None:
-        """Describe what became of the record in the history."""
+        """Report whether the history has the record."""
         if self.recorder.problem is not None:
             echo(self._unkept_text(self.recorder.problem), err=True)
         elif self.output.quiet or not is_terminal(err=True):
@@ -305,7 +305,7 @@ class LiveSession:
                 echo(page.sentence(" · ".join(parts), hang=2), err=True)
             return
         if self.output.legend and is_terminal() and is_terminal(err=True):
-            return  # both are already below the text
+            return  # both are already printed below the text
         if self.voice.wanted:
             if is_terminal(err=True):
                 echo(err=True)
@@ -359,7 +359,7 @@ class _Voice:
                 self._write(f"\n{self.page.sentence(line, hang=2)}\n" if line else "")
 
     def end_line(self) -> None:
-        """End the line that the text broke off in."""
+        """End the unfinished line of the text."""
         self._write(self.folding.end())
         self.folding = Folding(self.page.width)
         if not self.at_line_start:
@@ -396,7 +396,7 @@ DECIDED: Mapping[str | None, Status] = MappingProxyType(
         "too close to call": Status.TIED,
     }
 )
-"""Exit status by the decision on texts; None: nothing was to be decided."""
+"""Exit status by the decision on texts; None: no decision was requested."""
 
 
 def session_status(session: Session, *, require_winner: bool = False) -> Status:

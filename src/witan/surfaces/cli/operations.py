@@ -117,7 +117,7 @@ def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]
 
 @dataclass(frozen=True, slots=True)
 class _Reports:
-    """The service of one command that sums over sessions."""
+    """The service of a command that aggregates sessions."""
 
     history_source: "Source"
     config: "Config"
@@ -132,7 +132,7 @@ class _Reports:
         return self.config.families
 
     def aliases(self, _: "Source") -> Mapping[str, str]:
-        """Return the configured ones: whoever types commands may see every name."""
+        """Return the configured aliases: the user of a command line may see every name."""
         return self.config.aliases
 
     def note(self, text: str) -> None:
@@ -181,8 +181,7 @@ SUBJECTS: Mapping[str, tuple[Sequence[Decorator[Any]], Open]] = MappingProxyType
         "ProfileService": ([config_option], _open_profiles),
     }
 )
-"""Options for the subject of an operation, and what opens it, by the type that its handler
-needs."""
+"""Options for the subject of an operation and the function that opens it, by its type."""
 
 session_options = stack_options(
     click.argument("session", metavar="ID|FILE"),
@@ -192,9 +191,9 @@ session_options = stack_options(
 
 
 def _subject(operation: Operation[Any, Any]) -> tuple[Sequence[Decorator[Any]], Open]:
-    """Return the options of what an operation works on, and what opens it.
+    """Return the options for an operation's subject, and the function that opens it.
 
-    They follow from its parameters: ballots are files and sessions, a session may be a file.
+    They depend on its parameters: ballots are files and sessions, a session may be a file.
     """
     options, open_subject = SUBJECTS[operation.needs.__name__]
     if (ballots := find_ballots(operation.parameters)) is not None:
@@ -279,7 +278,7 @@ def _comparison_status(result: "RuleComparison") -> Status:
 
 
 def _status(result: Any) -> Status:
-    """Return no quorum if a result has an outcome without a leader."""
+    """Return the status "no quorum" if a result has an outcome without a leader."""
     outcome = getattr(result, "outcome", None)
     return Status.ANSWERED if outcome is None or outcome.leaders else Status.NO_QUORUM
 

@@ -60,7 +60,7 @@ _HEADINGS: WeakKeyDictionary[click.Parameter, str] = WeakKeyDictionary()
 
 
 PROBLEMS_SHOWN = 20
-"""Problems of one command beyond this many are only counted."""
+"""Most problems of one command to print; others are only counted."""
 
 FEW_OPTIONS = 12
 """Most options of a command without headings."""
@@ -131,7 +131,7 @@ class Number(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Read the number, or refuse it: nan is beyond no bound."""
+        """Read the number, or refuse it; bounds do not exclude nan."""
         number: float = super().convert(value, param, ctx)
         if not isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)

@@ -1,4 +1,4 @@
-"""Show a session live on a terminal, importing little at first."""
+"""Show a session live on a terminal, with few imports at first."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ PLOT_COLUMNS = 21
 """Width of the plot of intervals."""
 
 ECHO_COLUMNS = 3
-"""Columns left free at the right, so that an echoed ^C does not shift the picture."""
+"""Free columns at the right, so that an echoed ^C does not shift the picture."""
 
 NARROWEST = 60 - ECHO_COLUMNS
 """Narrowest picture with amounts."""
@@ -54,7 +54,7 @@ class Panel:
     console
         Where to draw; None: standard error.
     clock
-        The time of day, from which running seconds are computed.
+        The time of day, for computing elapsed seconds.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ def _ranking(
 
 
 def _plot(outcome: "Outcome", glyphs: str) -> "Callable[[Standing], str]":
-    """Draw each interval on one scale that holds them all."""
+    """Draw all intervals on one scale."""
     lines = [line.interval for line in outcome.standings if line.interval is not None]
     low = min((interval.low for interval in lines), default=0.0)
     width = max((interval.high for interval in lines), default=0.0) - low

@@ -1,4 +1,4 @@
-"""The council for clients: ``witan serve``, ``witan mcp``, configurations of clients."""
+"""Servers for clients: ``witan serve``, ``witan mcp``, and configurations of clients."""
 
 import json
 import os
@@ -261,7 +261,7 @@ def _launch_of(config: "Config", options: dict[str, Any]) -> "Launch":
 def _keys(config: "Config") -> list[str]:
     """List the environment variables an MCP client must pass on.
 
-    Of several variables of a seat, it is the one that is set, or the first; without a configured
+    For a seat with several variables, it is the one that is set, or the first; without a configured
     council, all that are set.
     """
     from witan.models.providers import PROVIDERS
@@ -334,14 +334,14 @@ class ServerEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class AgentProgram:
-    """A client, and how its configuration is written.
+    """A client, and the form of its configuration.
 
     Parameters
     ----------
     file
         The file that it reads.
     stdio, http
-        Write the configuration of a server that it starts, or reaches.
+        Functions that write the configuration of a server that it starts, or connects to.
     note
         Further advice; may be empty.
     reads_variables

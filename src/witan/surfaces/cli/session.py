@@ -32,17 +32,17 @@ class SessionOutput:
     Parameters
     ----------
     as_json
-        The record of the session on standard output, in place of its text.
+        Whether to print the record of the session instead of its text.
     events
-        Every event on standard output as it happens, in place of the text.
+        Whether to print every event as it happens instead of the text.
     quiet
-        No progress, legend or trust line; only what is missing.
+        Whether to omit progress, legend and trust line, except for missing parts.
     legend
-        The legend and the trust line follow the text on standard output.
+        Whether to print the legend and the trust line after the text.
     save
-        Where the record is written; None: nowhere, unless the session is interrupted.
+        File for the record; None: none, unless the session is interrupted.
     require_winner
-        A session without a clear leader ends with its own exit status.
+        Whether a session without a clear leader has its own exit status.
     mark
         Prefix of every line of the text.
     """
@@ -59,7 +59,7 @@ class SessionOutput:
     def of(
         cls, options: Mapping[str, Any], save: Path | None = None, mark: str = ""
     ) -> "SessionOutput":
-        """Read `output_options`; `save` is the file where they name none."""
+        """Read `output_options`; `save` is the default file."""
         return cls(
             as_json=options["as_json"],
             events=options["events"],
@@ -112,7 +112,7 @@ def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
 def read_earlier(
     name: str | None, config: Path | None = None, history: str | None = None
 ) -> "Session | None":
-    """Return the earlier session to go on from, if one is named.
+    """Return the earlier session to continue, if one is named.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def _decode(path: str, option: str) -> str:
 
 
 Say = Callable[[str], None]
-"""Tells the user something, without drawing over the live view."""
+"""Function that prints a line for the user without disturbing the live view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +192,9 @@ class SessionStart:
 
 
 def lock(file: IO[Any]) -> bool:
-    """Lock an open file until it is closed; return False if another process has.
+    """Lock an open file until it is closed; return False if another process has locked it.
 
-    Where the platform or file system cannot lock, nothing is locked.
+    Without support by the platform or file system, nothing is locked.
     """
     if sys.platform == "win32":
         return True
@@ -219,7 +219,7 @@ def run_session(
     Parameters
     ----------
     open_place
-        Opens the history that records the session, before any seat or call, and reports waiting.
+        Opens the history that records the session, before any seat or call, and reports delays.
     prepare
         Reads the input and seats the council, or finds a session to show.
     """
@@ -233,7 +233,7 @@ def run_session(
     with ExitStack() as stack:
         panel = output.panel(stack)
         try:
-            # Imported now: the view is on screen already, and redraws itself in its own thread.
+            # Imported now: the view is already on screen, and redraws itself in its own thread.
             from witan.surfaces.cli.live_session import LiveSession
 
             place = open_place(say)

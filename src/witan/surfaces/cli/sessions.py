@@ -106,7 +106,7 @@ def _say_how_to_go_on(name: str, options: Mapping[str, object]) -> None:
 
 
 SHOWN = 10
-"""Most sessions listed before the user is asked."""
+"""Most sessions listed before the confirmation."""
 
 QUESTION_CHARS = 60
 
@@ -142,7 +142,7 @@ def forget_command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Delete sessions, many in one go."""
+    """Delete sessions, many at once."""
     if (bool(sessions) + (before is not None) + everything) != 1:
         raise click.UsageError("give only one of IDs, --before TIME or --all")
     with open_sessions({"config": config, "history": history}) as store:

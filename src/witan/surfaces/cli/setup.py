@@ -161,7 +161,7 @@ def write_seats(page: Page, title: str, seats: "Sequence[SeatFinding]") -> Itera
 
 
 def _history(finding: "HistoryFinding") -> Iterator[str]:
-    """Yield what was found out about the history, a sentence each."""
+    """Yield the findings about the history, a sentence each."""
     if not finding.enabled:
         yield "Sessions are not recorded: history.enabled is false."
     if finding.problem is not None:
@@ -183,7 +183,7 @@ def _history(finding: "HistoryFinding") -> Iterator[str]:
 
 
 def _serve(finding: "ServeFinding") -> Iterator[str]:
-    """Yield who may ask the server, and why it would not start."""
+    """Yield who may use the server, and why it would not start."""
     for token in finding.tokens:
         place = f"in {token.variable}" if token.variable else "known by its digest"
         yield f"token {token.name}: {token.problem or place}"
@@ -290,7 +290,7 @@ class _Dialogue:
         self._silent = silent
 
     def ask(self, question: str, default: str) -> str:
-        """Return what is answered; the default for an empty line."""
+        """Return the answer; the default for an empty line."""
         if self._silent:
             return default
         echo(f"{clean(question)} [{clean(default)}] ", err=True, nl=False)
@@ -325,7 +325,7 @@ def _parse_members(members: tuple[str, ...]) -> "tuple[SeatSpec, ...]":
 
 
 def _with_prices(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
-    """Return the seats with the prices that only their providers' lists state."""
+    """Return the seats with prices that only their providers' lists have."""
     import anyio
 
     from witan.service.council_discovery import price_by_lists
@@ -384,7 +384,7 @@ def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
 def _pick(
     offers: "list[SeatSpec]", default: "list[SeatSpec]", dialogue: _Dialogue
 ) -> "list[SeatSpec]":
-    """Return the offers chosen by number, or seats written out."""
+    """Return the offers chosen by number, or seats given in full."""
     from witan.models.seats import parse_seat
     from witan.service.council_discovery import format_price
 
@@ -407,7 +407,7 @@ def _pick(
 
 
 def _ask_ceiling(draft: "Draft", dialogue: _Dialogue) -> float:
-    """Return the ceiling that is answered, in US dollars."""
+    """Ask for the ceiling in US dollars, and return it."""
     from witan.service.council_discovery import QUESTION
 
     if draft.expected:

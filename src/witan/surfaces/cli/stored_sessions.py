@@ -55,7 +55,7 @@ def open_history_if_any(config: "Config") -> "Iterator[History | None]":
 
 
 class LocalSessions:
-    """The sessions of a history, without hiding anything from its owner."""
+    """The sessions of a history, with everything visible to its owner."""
 
     def __init__(self, history: "History") -> None:
         self._history = history
@@ -68,7 +68,7 @@ class LocalSessions:
     def show_import(
         self, session_import: "SessionImport"
     ) -> "tuple[SessionImport, Mapping[str, str]]":
-        """Return an imported session as it came in."""
+        """Return an imported session as imported."""
         return session_import, {}
 
     def whole_name(self, name: str) -> str:
@@ -76,7 +76,7 @@ class LocalSessions:
         return whole_name(self.history, name)
 
     def voter(self, person: str | None) -> str:
-        """Name a voter: by the login unless given."""
+        """Name a voter, by default by the login name."""
         import getpass
 
         name = person
@@ -104,7 +104,7 @@ class LocalSessions:
         return self.history.session(session) if self.history.has_record(session) else None
 
     def describe(self, session: "Session") -> "CouncilSession":
-        """Add votes, descendants, and whether a process is at the session."""
+        """Add votes, descendants, and whether a process is running the session."""
         record = describe_session(self.shared_history, session)
         if self.shared_history is None or session.status != "interrupted":
             return record
@@ -130,7 +130,7 @@ class NamedSessions(LocalSessions):
 
     @property
     def shared_history(self) -> "History | None":
-        """None where a file was named: it holds one session alone."""
+        """None if a file was named, which has only one session."""
         return None if self._files else self.history
 
     def whole_name(self, name: str) -> str:
@@ -189,7 +189,7 @@ def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
     Parameters
     ----------
     or_file
-        Whether the name may also be that of a missing file.
+        Whether the name may be that of a missing file.
     """
     where, lists = history.database.location, "witan sessions lists them"
     if not name.strip():
@@ -215,7 +215,7 @@ def stored_session(name: str, config: Path | None, url: str | None) -> "SessionI
 
 
 def council_session(name: str, config: Path | None, url: str | None, lacks: str) -> "Session":
-    """Return the session of a file, or of that name in the history."""
+    """Return the session of a file, or with that name in the history."""
     if is_file(name, config, url):
         from witan.files.session_files import read_session
 

@@ -68,7 +68,7 @@ def tally_command(**options: Any) -> int:
 
 
 class _Count:
-    """Outcomes one after the other, and the totals over them."""
+    """Outcomes one after another, and totals over them."""
 
     def __init__(self, body: Body, parameters: TallyParameters, options: Mapping[str, Any]) -> None:
         self.body, self.given, self.options = body, parameters, options
@@ -118,7 +118,7 @@ class _Count:
             say(str(problem))
 
     def _check_charts(self) -> None:
-        """Refuse to draw several sessions as one, before anything is printed."""
+        """Refuse to draw several sessions in one chart, before anything is printed."""
         n_sessions = len(self.given.sessions or self.body.sessions)
         if n_sessions > 1 and (self.options["plot"] or self.options["matchups"]):
             raise click.UsageError(

@@ -125,7 +125,7 @@ def _show(paper: VotingPaper, command_line: str, *, as_json: bool) -> None:
 
 
 def _ask(paper: Paper) -> Groups:
-    """Show the answers, and ask until a ranking of them is confirmed."""
+    """Show the answers, and ask until a ranking is confirmed."""
     page = measure_page()
     text = "\n".join(render_report(page, VotingPaper.of(paper))) + "\n"
     if is_terminal() and text.count("\n") >= shutil.get_terminal_size().lines:

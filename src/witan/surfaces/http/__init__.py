@@ -1,1 +1,1 @@
-"""The council over HTTP: a native API, and that of OpenAI."""
+"""The council over HTTP: a native API, and OpenAI's."""

@@ -12,7 +12,7 @@ from starlette.convertors import StringConvertor, register_url_convertor
 from witan.errors import InvalidParameter, UnknownName
 
 SLASH = "\ud800"
-"""Stands for a quoted slash in a matched path."""
+"""Placeholder for a quoted slash in a matched path."""
 
 
 class _QuotedSegment(StringConvertor):

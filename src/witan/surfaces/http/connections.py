@@ -1,9 +1,10 @@
 """Connections of the server: their limit, and deadlines for their clients.
 
-A connection is a file, and a client that sends half a request, or reads no response, would keep it
-open forever. So every client has a deadline when the server waits for it, and must read at a
-minimum rate. At the limit, the server drops a client behind that rate, else the one that has been
-silent longest; a few surplus connections may only check the server's health.
+Each connection uses a file descriptor, and a client that sends half a request, or does not read its
+response, would keep it open forever. Every client therefore has a deadline while the server waits
+for it, and must read at a minimum rate. At the limit, the server drops a client behind that rate,
+otherwise the one that has been silent longest; a few surplus connections may only check the
+server's health.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ Reason = Literal[
 HEALTH = "/healthz"
 
 MOST_HEADER_BYTES = 64 * 1024
-"""Most bytes of request line and headers, and of trailers, as in common servers."""
+"""Most bytes of request line and headers, and of trailers, as common servers allow."""
 
 MOST_PIPELINED = 16
 """Most requests that a client may send before the first response."""
@@ -63,7 +64,7 @@ MOST_LOOKED_AT = 64
 SWEEP_SECONDS = 0.25
 
 LEAST_RATE = 1024
-"""Least bytes a second that a client must take."""
+"""Least bytes per second that a client must read."""
 
 BEHIND_SECONDS = 5.0
 """Seconds by which a droppable client lags behind that rate."""
@@ -72,7 +73,7 @@ REPORT_SECONDS = 10.0
 """Seconds between two log messages about closed connections."""
 
 _QUIET: tuple[Reason, ...] = ("idle_timeout",)
-"""Reasons to count and not to log."""
+"""Reasons that are counted but not logged."""
 
 _REPLIES = {
     400: "Bad Request",
@@ -91,7 +92,7 @@ class _Spare:
     file: Any = None
 
     def acquire(self) -> None:
-        """Open the file, if possible now."""
+        """Open the file if possible."""
         if self.file is None:
             try:
                 self.file = self.open()
@@ -178,7 +179,7 @@ class ServerConnections:
             self._behind.setdefault(connection)
 
     def make_room(self, but: "Connection | None" = None) -> bool:
-        """Drop a slow client, else the longest silent; return success."""
+        """Drop a slow client, or the longest silent one; return success."""
         for slowest in self._behind:
             self.close(slowest, "dropped")
             return True
@@ -271,7 +272,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def n_unsent(self) -> int:
-        """Bytes that the client has yet to take."""
+        """Bytes that the client has not yet read."""
         size: int = self.transport.get_write_buffer_size()
         return size
 
@@ -339,7 +340,7 @@ class Connection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Stop the client's deadline: it is the server's turn."""
+        """Stop the client's deadline while the server works."""
         super().on_message_complete()
         self._reading, self._deadline = None, inf
         self._header_bytes = self._trailer_bytes = 0
@@ -362,7 +363,7 @@ class Connection(HttpToolsProtocol):
         self._refuse(400, "invalid", msg)
 
     def abort(self) -> None:
-        """Close it at once, whatever is in progress."""
+        """Close it at once, even during a request."""
         self._leave()
         self.transport.abort()
 
@@ -378,8 +379,8 @@ class Connection(HttpToolsProtocol):
     def _is_too_slow(self, now: float) -> bool:
         """Return true if the client lags behind the least rate too far.
 
-        It falls behind while something is unsent, and catches up by reading; a byte now and then is
-        not enough.
+        It falls behind while bytes are unsent, and catches up by reading; an occasional byte is not
+        enough.
         """
         n_unsent = self.n_unsent
         n_taken = self._counting.n_written - n_unsent
@@ -459,7 +460,7 @@ def _reply(status: int, detail: str, headers: Sequence[tuple[bytes, bytes]]) -> 
 
 
 def _surplus(app: ASGIApp, connections: ServerConnections) -> ASGIApp:
-    """Return the application for surplus connections: health and refusals."""
+    """Return the application for surplus connections: health checks and refusals."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == HEALTH:

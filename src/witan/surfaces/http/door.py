@@ -1,4 +1,4 @@
-"""The door: checks of every request before it reaches a route."""
+"""Checks of every request before it reaches a route."""
 
 import hmac
 import logging
@@ -43,10 +43,10 @@ GONE = 499
 MISTAKE = "internal error; see the server log"
 
 STRANGER_BYTES = 16 * 1024
-"""Longest body of a request without a token, which only signs in."""
+"""Longest body of a request without a token, which can only sign in."""
 
 REQUESTS_A_SESSION = 100
-"""Requests a client may make for each session it may start."""
+"""Requests allowed per session that a client may start."""
 
 SECURITY: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -69,7 +69,7 @@ COOKIE = "witan"
 MOST_SIGNED_IN = 10_000
 
 FAILURES_PER_MINUTE = 20
-"""Wrong tokens from one address, beyond which it waits."""
+"""Most wrong tokens from one address before it has to wait."""
 
 MOST_GUESSERS = 10_000
 """Most addresses whose wrong tokens are counted."""
@@ -112,7 +112,7 @@ class Clients:
         return self._local
 
     def by_token(self, token: str) -> Client | None:
-        """Return the owner of a token, in constant time."""
+        """Return the client with this token, in constant time."""
         digest = sha256(token.encode()).digest()
         owner = None
         for name, known_digest in self._digests.items():
@@ -272,7 +272,7 @@ class Door:
                 started_body = True
                 await send(message)
 
-        # The HTTP server logs the path in its own scope, so change a copy.
+        # The HTTP server logs the path from its scope, so change a copy.
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         within = {**scope, "path": matched_path(scope), "method": method}
         replacement: Response | None = None
@@ -372,7 +372,7 @@ class Door:
         return refusal(scope, 401, f"{detail}; send one: Authorization: Bearer TOKEN", challenge)
 
     def _sign_in(self, scope: Scope) -> str:
-        """Return the address of the sign-in page, with the way back."""
+        """Return the address of the sign-in page, with the page to return to."""
         base = urlsplit(self._settings.public_url or "").path.rstrip("/")
         query = scope["query_string"].decode("latin-1")
         to = quote(f"{base}{quote(scope['path'])}{'?' if query else ''}{query}", safe="")
@@ -426,7 +426,7 @@ def _headers_alone(send: Send) -> Send:
 
 
 def _host(header: str) -> str:
-    """Return the name in a Host header, without its port."""
+    """Return the host name in a Host header, without the port."""
     host = header.strip().lower()
     if host.startswith("["):
         return host.partition("]")[0] + "]"

@@ -49,7 +49,7 @@ TOKEN = HTTPBearer(
     description="A token, if the server has tokens; also accepted as `X-Api-Key`.",
     auto_error=False,
 )
-"""The token by which clients identify themselves, checked by the door."""
+"""The token that identifies a client; `Door` checks it."""
 
 
 # Coroutines, because FastAPI runs a plain function as a dependency in a thread.
@@ -71,7 +71,7 @@ async def _hops(request: Request) -> tuple[str, ...]:
 ServiceOf = Annotated[Service, Depends(_service)]
 ClientOf = Annotated[Client, Depends(_client)]
 Hops = Annotated[tuple[str, ...], Depends(_hops)]
-"""The councils that the request came through."""
+"""Councils that forwarded the request."""
 
 
 def api_router() -> APIRouter:
@@ -89,7 +89,7 @@ def reply(value: object, headers: Mapping[str, str] | None = None) -> Response:
 
 
 async def run_while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
-    """Run some work for a client; cancel it if the client disconnects.
+    """Run work for a client; cancel it if the client disconnects.
 
     Read the body of the request first.
     """
@@ -115,8 +115,8 @@ async def run_while_connected(request: Request, work: Callable[[], Awaitable[T]]
 def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
     """Add the route of an operation that returns a value.
 
-    Parameters named in the path are taken from it; a POST takes the others as a JSON body, any
-    other method as a query. A POST that accepts a file also takes the file as its body.
+    Parameters in the path come from it; a POST takes the others from a JSON body, other methods
+    from the query. A POST that accepts a file also takes the file as its body.
     """
 
     async def endpoint(
@@ -334,7 +334,7 @@ AFTER = "^[0-9]{1,18}(-[0-9a-f]{8})?$"
 """The name of an event: its number, with or without its mark."""
 
 PIECE_BYTES = 64 * 1024
-"""Bytes gathered for a reader at a time."""
+"""Bytes to collect before sending them to a reader."""
 
 HEARTBEAT = b": still here\n\n"
 
@@ -352,7 +352,7 @@ def stream_response(request: Request, pieces: AsyncGenerator[bytes, None]) -> Re
 
 
 def stream_admitted(request: Request, pieces: AsyncGenerator[bytes, None]) -> Response:
-    """Stream a response for which `check_room` found room."""
+    """Stream a response that `check_room` has admitted."""
     counted_stream = request.app.state.streams.count_stream(pieces)
     return StreamingResponse(counted_stream, media_type=MEDIA_TYPE, headers=HEADERS)
 
@@ -366,7 +366,7 @@ def check_room(request: Request) -> None:
 
 
 class Streams:
-    """Count of the streams that are being read."""
+    """Number of streams being read."""
 
     def __init__(self) -> None:
         self.open = 0
@@ -395,7 +395,7 @@ async def frames(
     """Yield the messages after `after`, later ones, and the ending.
 
     Simultaneous messages are sent together, in pieces that each wait for a slow reader. After a
-    silence a comment shows both sides that the other is alive; a frame may be empty.
+    silence, a comment shows both sides that the connection is alive; a frame may be empty.
     """
     stream, due = running_session.stream, anyio.current_time() + heartbeat_seconds
     while True:

@@ -1,4 +1,4 @@
-"""Observers of a server: lines of its log, and counters for Prometheus."""
+"""Observers of a server: log messages, and counters for Prometheus."""
 
 import logging
 import sys
@@ -98,7 +98,7 @@ class SessionLog:
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""Methods with a counter; made-up ones share one, to bound memory."""
+"""Methods with a counter; unknown methods share one, to limit memory."""
 
 REQUEST_SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 600.0)
 
@@ -173,7 +173,7 @@ class Metrics:
         self._request_seconds.labels(route).observe(request.seconds)
 
     def watch(self, running_session: RunningSession) -> e.Listener:
-        """Count what happens in a session."""
+        """Count the events of a session."""
         simulated = False
 
         def listen(event: e.Event) -> None:

@@ -46,7 +46,7 @@ COMPONENTS: Mapping[str, Any] = {
     "CompletionChunk": CompletionChunk,
     "ResponseEvent": ResponseEvent,
 }
-"""Types that no route names as its model: of problems and of streams."""
+"""Types without a route as their model: those of problems and streams."""
 
 
 def _any_of(*shapes: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def reference(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-# Client generators cannot read recursive types; no rule nests deeper than this.
+# Client generators cannot read recursive types; rules nest no deeper than this.
 RULE_DETAILS: Mapping[str, Any] = {
     "DetailCells": {
         "description": "Numbers of a rule by name, such as votes by candidate.",
@@ -200,8 +200,8 @@ _, _OF_EVENTS = field_docs(SeatEvent.__doc__ or "")
 def _simplify(schema: Any) -> None:
     """Simplify schemas that client generators misread.
 
-    Fields of any name are numbers of rules. Patterns of names are separated from the types of
-    values. A field that also takes text has no empty list as its default.
+    Fields with arbitrary names are rules' numbers. Patterns of names are separated from the types
+    of values. A field that also takes text does not have an empty list as its default.
     """
     if isinstance(schema, list):
         for each in schema:

@@ -1,4 +1,4 @@
-"""Errors as problem details (RFC 9457), in the words of the error."""
+"""Errors as problem details (RFC 9457), with the error's own message."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ STATUSES: Mapping[type[WitanError], int] = {
     MissingExtra: 501,
     ModelError: 502,
 }
-"""Error to the status that clients receive."""
+"""HTTP status by error."""
 
 TITLES: Mapping[int, str] = {
     400: "Bad request",
@@ -76,7 +76,7 @@ TITLES: Mapping[int, str] = {
 }
 
 METHODS = ("DELETE", "GET", "HEAD", "POST", "PUT")
-"""Methods that operations take."""
+"""HTTP methods of operations."""
 
 SESSIONS = "/api/sessions/"
 """The path before the name of a session."""
@@ -163,7 +163,7 @@ async def respond_to_error(request: Request, error: Exception) -> Response:
 
 
 def word_error(request: Request, error: Exception) -> str:
-    """Describe an error for clients; log what they may not see."""
+    """Describe an error for clients; log the details that they may not see."""
     words = public_error(error)
     if words != str(error):
         fields = {"request": request.scope.get("request"), "problem": str(error)}
@@ -189,7 +189,7 @@ _UNREADABLE: Mapping[type[BaseException], str] = {
     UnicodeDecodeError: "the body is not UTF-8; send JSON as UTF-8",
     RecursionError: "the body is nested too deeply",
 }
-"""Bodies that FastAPI cannot parse, by the cause of its error."""
+"""Descriptions of bodies that FastAPI cannot parse, by the cause of its error."""
 
 
 async def respond_to_refused(request: Request, error: Exception) -> Response:
@@ -259,7 +259,7 @@ MOST_FAULTS = 5
 
 
 class ErrorObject(TypedDict):
-    """An error, as OpenAI's protocol has it."""
+    """An error in OpenAI's protocol."""
 
     message: Annotated[str, Doc("What happened, and what to do.")]
     type: Annotated[str, Doc("Its kind.")]
@@ -281,7 +281,7 @@ def speaks_openai(path: str) -> bool:
 def error_object(
     status: int, message: str, code: str | None = None, param: str | None = None
 ) -> OpenAIError:
-    """Return an error as the protocol writes it."""
+    """Return an error in the form of the protocol."""
     kind = KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
@@ -316,7 +316,7 @@ def openai_error(
     if isinstance(error, OverBudget):
         return openai_problem(status, words, headers, "over_budget")
     if isinstance(error, NoCouncil | MissingKey):
-        headers = {**headers, "X-Should-Retry": "false"}  # seats change on restart
+        headers = {**headers, "X-Should-Retry": "false"}  # seats change only on restart
     return openai_problem(_status(status), words, headers)
 
 
@@ -331,7 +331,7 @@ def openai_invalid(error: RequestValidationError) -> Response:
 
 
 def fault_of(fault: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the place of a fault, and its words."""
+    """Return the location of a fault, and its description."""
     if fault["type"] == "json_invalid":
         return (
             "",

@@ -55,7 +55,7 @@ SessionNamed = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class SessionLinks:
-    """Addresses at which a session is read, followed, stopped and shown."""
+    """Addresses to read, follow, stop and show a session."""
 
     self: Annotated[str, Doc("Its record.")]
     events: Annotated[str, Doc("Its events, as they happen.")]
@@ -65,7 +65,7 @@ class SessionLinks:
 
 @dataclass(frozen=True, slots=True)
 class StartedSession:
-    """A session under way."""
+    """A running session."""
 
     session: Annotated[str, Doc("Its name.")]
     under_way: Annotated[
@@ -143,7 +143,7 @@ async def follow(
         str | None, Header(description="Same, as browsers send it; takes precedence over `after`.")
     ] = None,
 ) -> Response:
-    """Stream server-sent events: what has happened, then what happens.
+    """Stream server-sent events: past events, then new ones.
 
     Each has its number and a mark as `id`, its kind as `event`, and itself as JSON in `data`. The
     last one, `end`, says how the session ended. To continue a broken stream, send the last `id` as
@@ -165,7 +165,7 @@ async def follow(
 
 
 async def _respond_to_start(running_session: RunningSession, wait: float) -> Response:
-    """Reply with the record if the session ends soon, else its links."""
+    """Reply with the record if the session ends soon, otherwise with its links."""
     with anyio.move_on_after(wait):
         session, problem = await running_session.wait_for_session(), running_session.problem
         return reply(

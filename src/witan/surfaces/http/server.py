@@ -53,7 +53,7 @@ NOTHING: Mapping[str, str] = {}
 
 
 class Application(FastAPI):
-    """The FastAPI application, whose document has a type for every field."""
+    """The FastAPI application; its OpenAPI document types every field."""
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document."""
@@ -141,7 +141,7 @@ async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
 
 
 M_ARENA_MAX, MOST_ARENAS = -8, 2
-"""Option of glibc's `mallopt`, and its value."""
+"""An option of glibc's `mallopt`, and its value."""
 
 MOST_NAMED = 10
 """Most interrupted sessions to name."""
@@ -162,13 +162,13 @@ RETRY_SECONDS = 0.02
 """Seconds until the next attempt to accept, when files run out."""
 
 FILES_A_SESSION = 8
-"""Files for a session under way: its calls, and its history."""
+"""Files for a running session: its calls, and its history."""
 
 SWITCH_SECONDS = 0.0005
-"""Longest time that a thread holds the interpreter while others wait.
+"""Longest time that a thread keeps the interpreter while others wait.
 
-A query takes it for every row. At Python's own 5 ms it would wait that long each time beside busy
-sessions, and so would a session that goes on beside a count.
+A query acquires it for every row. With Python's default of 5 ms it would wait that long each time
+while sessions are busy, and a session would wait as long during a count.
 """
 
 FILES_BESIDE = 64
@@ -210,11 +210,11 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Leave signals alone."""
+        """Do not handle signals."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take the sockets to accept from."""
+        """Register the sockets to accept connections from."""
         self._sockets = sockets or []
         self.servers = []
         self.started = True
@@ -244,12 +244,12 @@ class Server(uvicorn.Server):
             _hold_little(accepted)
             try:
                 await loop.connect_accepted_socket(connect, accepted)
-            except OSError:  # the client closed it meanwhile
+            except OSError:  # the client has closed it
                 accepted.close()
 
 
 def _hold_little(connection: socket.socket) -> None:
-    """Let the kernel buffer little, so that slow clients are noticed."""
+    """Make the kernel buffer little, so that slow clients are detected."""
     option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
     if option is not None:
         with suppress(OSError):
@@ -316,7 +316,7 @@ async def serve(
     welcome: Callable[[], None],
     option: str = "",
 ) -> None:
-    """Serve until a signal; then let sessions end, or interrupt them.
+    """Serve until a signal; then wait for sessions, or interrupt them.
 
     A second signal stops everything at once. Interrupted sessions are reported with the command to
     resume them.
@@ -326,14 +326,14 @@ async def serve(
     welcome
         Announces the server, after signals are handled.
     option
-        The option that leads a command to the history of the service.
+        The option that selects the history of the service in a command.
     """
     app = create_app(service, settings, os.environ, metrics)
     server = Server(app, settings, metrics)
-    # Loaded objects stay, so the garbage collector need not scan them again.
+    # Loaded objects stay, so the garbage collector does not need to scan them again.
     gc.collect()
     gc.freeze()
-    # Sessions leave no cycles, and other garbage stays small between rare collections.
+    # Sessions leave no reference cycles, and other garbage stays small between rare collections.
     gc.set_threshold(20_000, 5, 4)
     _limit_arenas()
     sys.setswitchinterval(SWITCH_SECONDS)

@@ -81,7 +81,7 @@ def address(session: str) -> str:
 
 
 def result_text(result: Found) -> str:
-    """Write the final answer with its trust, or the progress."""
+    """Write the final answer with the trust line, or the progress."""
     if isinstance(result, ImportedSession):
         return _imported_text(result)
     if result.under_way:
@@ -111,7 +111,7 @@ def _final_answer(result: CouncilSession) -> Iterator[str]:
 
 
 def _warning(session: Session) -> str:
-    """Warn of a session that is simulated, incomplete or interrupted."""
+    """Warn about a session that is simulated, incomplete or interrupted."""
     parts = ["simulated"] if session.is_simulated else []
     if missing := missing_text(session):
         parts.append(missing)
@@ -121,7 +121,7 @@ def _warning(session: Session) -> str:
 
 
 def progress_text(result: Found) -> str:
-    """Write a session's progress line by line, and who leads."""
+    """Write a session's progress line by line, and its leaders."""
     if isinstance(result, ImportedSession):
         return _imported_text(result)
     session, under_way = result.session, result.under_way
@@ -269,7 +269,7 @@ VOTE: Any = record_type(
 """A stored vote with authors revealed."""
 
 DELETION: Any = record_type("DeletionBrief", Deletion, ("sessions", "note"))
-"""The deleted sessions, and what may still be read of them."""
+"""The deleted sessions, and what may still be readable of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,12 +326,12 @@ BRIEFS: Mapping[str, tuple[Any, Callable[[Any], Any] | None]] = MappingProxyType
         "profiles": (ProfilesBrief, brief_profiles),
     }
 )
-"""Operation to the small type of its result, and what reduces it; None: as the fields say.
+"""Small type of a result by operation, and the function that reduces to it; None: by field names.
 
-Of others the whole result is the reply.
+For other operations the whole result is the reply.
 """
 
 TEXTS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
     {"cancel": progress_text, "paper": paper_text}
 )
-"""Operation to the text of its result, if that is more than a report."""
+"""Text of a result by operation, if it is more than a report."""

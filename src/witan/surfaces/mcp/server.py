@@ -1,4 +1,4 @@
-"""Serve tools, resources and prompts over MCP: by pipes or HTTP."""
+"""Serve tools, resources and prompts over MCP, through pipes or HTTP."""
 
 import json
 import logging
@@ -69,7 +69,7 @@ REPORTS: Mapping[str, Operation[Any, Any]] = MappingProxyType(
         if (operation := find_operation(name)).method == "GET" and not operation.path_parameters
     }
 )
-"""Operations that are read without parameters."""
+"""Operations that are resources, without parameters."""
 
 TEMPLATES = [
     types.ResourceTemplate(
@@ -253,7 +253,7 @@ logging.getLogger("mcp").setLevel(logging.WARNING)
 
 
 def create_server(service: Service) -> Server[Any]:
-    """Make the server that offers an open service to clients."""
+    """Make the MCP server of an open service."""
     handlers = _Handlers(service)
     return Server(
         "witan",
@@ -284,7 +284,7 @@ class _Handlers:
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        """Call a tool; a refusal is its result, in a sentence."""
+        """Call a tool; a refusal becomes its result, as a sentence."""
         name, tool = params.name, TOOLS.get(params.name)
         if tool is None:
             raise _invalid(UnknownName("tool", name, TOOLS))
@@ -411,9 +411,9 @@ def _invalid(error: WitanError) -> MCPError:
 
 
 class MountedApp:
-    """Application for one path, behind the door of the HTTP server.
+    """Application for one path, behind the checks of the HTTP server.
 
-    The door has checked hosts, origins, tokens, rates and lengths.
+    `Door` has checked hosts, origins, tokens, rates and lengths.
 
     Parameters
     ----------
@@ -437,7 +437,7 @@ class MountedApp:
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None, None]:
-        """Take requests while the block lasts; at its end close every connection."""
+        """Accept requests within the block; close every connection at its end."""
         async with self._manager.run():
             self._runs = True
             try:
@@ -457,9 +457,9 @@ class MountedApp:
 
 
 async def serve_stdio(service: Service) -> None:
-    """Serve until input ends, output has no reader, or a signal.
+    """Serve until the input ends, the output has no reader, or a signal arrives.
 
-    Sessions under way are left to the service, which interrupts them.
+    The service interrupts running sessions.
     """
     server = create_server(service)
     with _protocol_streams() as (reading, writing):
@@ -467,7 +467,7 @@ async def serve_stdio(service: Service) -> None:
             if sys.platform != "win32":
                 group.start_soon(_wait_for_signal, group.cancel_scope)
             reader, writer = _LineReader(reading), _MessageWriter(writing, group.cancel_scope)
-            # `stdio_server` uses only the methods that these two have.
+            # `stdio_server` uses only the methods of these two classes.
             files = cast("tuple[Any, Any]", (reader, writer))
             async with stdio_server(*files) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())
@@ -505,7 +505,7 @@ def _protocol_streams() -> Generator[tuple[int, int], None, None]:
 class _LineReader:
     """Lines of standard input, read by a daemon thread.
 
-    A read cannot be interrupted, and the client may keep its end open when the server stops.
+    A read cannot be interrupted, and the client may keep its end open after the server stops.
     """
 
     def __init__(self, descriptor: int) -> None:

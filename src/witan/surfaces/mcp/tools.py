@@ -45,7 +45,7 @@ OMITTED = {
     "minProperties", "maxProperties",
     "exclusiveMinimum", "exclusiveMaximum", "propertyNames", "patternProperties", "format",
 }  # fmt: skip
-"""Keywords that no agent needs: a call that breaks them is refused with a reason."""
+"""Schema keywords that agents do not need: a call that violates them is refused with a reason."""
 
 READING = ("format", "columns", "scale")
 """Parameters for reading ballots, all detected by default."""
@@ -255,7 +255,7 @@ Full = Annotated[bool, Doc("Everything, not only the final answer.")]
 Plan = Annotated[bool, Doc("Only estimate the cost.")]
 
 WAIT_SECONDS = 45
-"""Default wait, below the minute after which some clients cut a call."""
+"""Default wait in seconds, below the minute after which some clients abort a call."""
 
 
 class ProgressReport(Protocol):
@@ -273,7 +273,7 @@ class ToolCall:
     Parameters
     ----------
     hops
-        The servers that it came through.
+        Servers that forwarded it.
     """
 
     service: Service
@@ -308,7 +308,7 @@ class Tool:
     returns
         The types of its results.
     other_operations
-        Operations that an argument selects instead.
+        Other operations that an argument selects.
     """
 
     operation: Operation[Any, Any]
@@ -318,7 +318,7 @@ class Tool:
     other_operations: tuple[Operation[Any, Any], ...] = ()
 
     async def run(self, call: ToolCall, values: Mapping[str, Any]) -> ToolReply:
-        """Run the operation with arguments as a client sent them."""
+        """Run the operation with the arguments of a client."""
         return await self.work(call, read_arguments(self.arguments, values))
 
 
@@ -382,7 +382,7 @@ def session_tool(
     plan_operation
         The operation that plans it.
     wait_seconds
-        How long it waits for the end of the session by default; None: without a limit.
+        Default wait for the end of the session; None: no limit.
     """
 
     async def work(call: ToolCall, arguments: Any) -> ToolReply:
@@ -469,7 +469,7 @@ class Steps:
 
 
 async def _report_progress(running_session: RunningSession, report: ProgressReport) -> None:
-    """Report what happens in a session until it ends.
+    """Report the events of a session until it ends.
 
     The number grows with each report: by 1 for a completed step, otherwise less.
     """

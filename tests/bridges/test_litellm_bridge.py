@@ -100,4 +100,4 @@ def test_an_error_of_the_council_is_an_error_of_litellm(found):
     assert found["errors"]["none"][0] == "BadRequestError"
     assert "unknown council 'witan/none'" in found["errors"]["none"][1]
     assert "witan.options.mode must be 'consensus'" in found["errors"]["mode"][1]
-    assert "members see none yet" in found["errors"]["image"][1]
+    assert "contains an image, which is not supported yet" in found["errors"]["image"][1]

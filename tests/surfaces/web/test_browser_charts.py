@@ -105,13 +105,13 @@ def test_a_check_of_probabilities_is_drawn_with_its_diagonal(window, tmp_path, w
     page.wait_for_load_state()
 
     chart = page.locator("figure.chart").first.locator("svg:visible")
-    expect(chart).to_contain_text("found as stated")
+    expect(chart).to_contain_text("observed as stated")
     expect(chart).to_contain_text("expected")
     expect(page.get_by_role("button", name="Check probabilities")).to_be_hidden()
     here.shoot(f"calibration-{width}")
     page.locator(".chart-box").first.focus()
     page.keyboard.press("ArrowRight")
-    expect(page.locator(".tip")).to_contain_text("found")
+    expect(page.locator(".tip")).to_contain_text("observed")
     expect(page.locator(".tip")).to_contain_text("interval")
 
 

@@ -285,7 +285,7 @@ def calibration_report(check: CalibrationCheck) -> Report:
 
 
 def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
-    """Chart stated against found, a diagram for each number of reviewers."""
+    """Chart stated against observed probabilities, a diagram for each number of reviewers."""
     drawn_tenths = [
         (panel, [tenth for tenth in _curve(panel, field).tenths if tenth.share.value is not None])
         for panel in check.panels
@@ -295,7 +295,7 @@ def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
         raise NothingToCount("too few sessions to draw a chart")
     axis = Axis("Stated", 0.5, 1.0)
     least = min(min(tenth.expectation, _low(tenth.share)) for tenth in tenths)
-    up = Axis(f"Found {_among(check)}", min(0.5, least), 1.0)
+    up = Axis(f"Observed {_among(check)}", min(0.5, least), 1.0)
     facets = tuple(
         Facet(
             f"{panel.reviewers} reviewers",
@@ -368,7 +368,7 @@ def _finding(check: CalibrationCheck) -> str:
 
 
 def _verdict(curve: CalibrationCurve, subject: str) -> str:
-    """Describe whether found and expected differ more than chance."""
+    """Describe whether observed and expected differ more than chance."""
     gap = curve.gap
     if gap.value is None or gap.interval is None:
         return f"{count_noun(gap.n, 'session')} cannot show how often {subject} are right"
@@ -420,7 +420,7 @@ def _tenths(check: CalibrationCheck, field: str) -> Table:
                 ),
                 [percent(tenth.expectation) for _, tenth in rows],
             ),
-            (Column("found", interval=90), [_share_cell(tenth) for _, tenth in rows]),
+            (Column("observed", interval=90), [_share_cell(tenth) for _, tenth in rows]),
             (Column("sessions", keep=60), [f"{tenth.share.n:,}" for _, tenth in rows]),
             (
                 Column("", "left", keep=95),

@@ -124,13 +124,13 @@ class AuditReport(NotebookDisplay, FrameSource):
         How often panels this sure of a pair agreed with people; null in a report on one
         reviewer or criterion.
     concerns
-        Reviewer to the measures that stand out, if any.
+        Measures that stand out, by reviewer.
     only
         The requested reviewer; null for all.
     criterion
         Grading on the requested criterion; None: none requested.
     aliases
-        Old name of a model to its new name.
+        New name of a model, by its old one.
     """
 
     window: Window

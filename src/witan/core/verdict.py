@@ -159,7 +159,7 @@ class TextGrades:
     overall
         Mean of the overall grades; None: nobody graded it.
     criteria
-        Criterion to mean grade, in the order of the rubric.
+        Mean grade by criterion, in the order of the rubric.
     p_pass
         Probability that reviewers like these would on average grade it at the pass mark or above.
     ballots_to_flip

@@ -127,7 +127,7 @@ class BaseCouncil:
     closing
         Called when the block ends, to close the members' connections.
     notes
-        Notes on how the council was seated, a sentence each.
+        Notes on how the council was seated, one sentence each.
     teacher
         Earlier sessions to learn from before counting, or lessons; None to learn nothing.
     throttles

@@ -93,7 +93,7 @@ class SessionOpened(Event):
     conversation
         Messages before the question, oldest first.
     files
-        Name to text of the files that came with the question.
+        Text of the files that came with the question, by name.
     chairmen
         Writers of the final answer, in the order in which they are tried; may be empty.
     seed
@@ -101,7 +101,7 @@ class SessionOpened(Event):
     witan
         The version that opened it.
     notes
-        Notes on how the council was seated, a sentence each.
+        Notes on how the council was seated, one sentence each.
     category
         Kind of question as stated by the client, to filter leaderboards by.
     jury
@@ -490,7 +490,7 @@ class SynthesisDone(Event):
     chairman
         Its author; None if it is the best-ranked answer, or the tied ones.
     labels
-        Label to seat: what [A] in the text stands for.
+        Seat by label: what [A] in the text means.
     approved
         In the mode ``verdict``: whether it approves; None if it does not say.
     reasoning

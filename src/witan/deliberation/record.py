@@ -616,7 +616,7 @@ class SessionImport:
     at
         Time of the question; None if unknown, then the time of the import counts.
     answers, lengths
-        Candidate to its text; candidate to its length if only that is known.
+        Text by candidate, or its length if only that is known.
     session_record
         A whole council session with its events; ballots and answers then come from it.
     simulated
@@ -628,9 +628,9 @@ class SessionImport:
     ballots
         The ballots of models and people.
     models
-        Candidate to the model behind it.
+        Model by candidate.
     kept
-        Reviewer to pairs judged alike in both orders, and pairs judged in both.
+        By reviewer, pairs judged alike in both orders, and all pairs judged in both.
     repaired
         Reviewers whose reviews needed a repair.
     took

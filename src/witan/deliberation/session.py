@@ -173,11 +173,11 @@ class Synthesis:
     chairman
         Its author; None: the text is the best-ranked answer, or the tied ones.
     labels
-        Label to seat: what [A] in the text means.
+        Seat by label: what [A] in the text means.
     approved
         Whether it approves; None outside the mode ``verdict``.
     failed
-        Chairman to reason, in the order of trying.
+        Reason by chairman, in the order in which they were tried.
     unresolved
         Cited labels without an answer.
     doubtful

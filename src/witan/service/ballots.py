@@ -81,13 +81,13 @@ class BallotObject:
     ranking
         Candidates, best first; a list within the list is tied.
     grades
-        Candidate to grade, or to criterion and grade.
+        Grade, or grades by criterion, by candidate.
     abstained, reason
         A seat without a ballot, and why.
     candidates
         All candidates, in seat order.
     authors
-        Author of a candidate, if not its name.
+        Author by candidate, if different from the candidate's name.
     positions
         Place on the sheet by candidate, from 1.
     weight

@@ -148,7 +148,7 @@ class Safety:
     """The conclusion of the safety gate."""
 
     failed: Annotated[
-        Mapping[str, tuple[str, ...]], Doc("Candidate to flags, for those that failed.")
+        Mapping[str, tuple[str, ...]], Doc("Flags by candidate, for those that failed.")
     ]
 
 

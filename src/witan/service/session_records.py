@@ -240,8 +240,8 @@ class SessionRecord:
         tuple[str, ...], Doc("How the council was seated, and what was odd about replies.")
     ]
     text: Annotated[str | None, Doc("The final answer.")]
-    answers: Annotated[Mapping[str, str], Doc("Seat to its answer.")]
-    unanswered: Annotated[Mapping[str, str], Doc("Seat to why it has no answer.")]
+    answers: Annotated[Mapping[str, str], Doc("Answer by seat.")]
+    unanswered: Annotated[Mapping[str, str], Doc("Reason for a missing answer, by seat.")]
     safety: Annotated[Safety, Doc("What the safety gate concluded.")]
     ballots: Annotated[tuple[BallotObject, ...], Doc("One per reviewer, abstentions included.")]
     outcome: Annotated[

@@ -216,7 +216,7 @@ class LeaderboardLine:
     rank_low, rank_high
         Best and worst rank within noise, by the number that orders models; unknown with Elo.
     tied_with_next
-        Too close to call against the line below.
+        Whether it is too close to call against the line below.
     provisional
         Unranked: too few scored sessions, no number to order by, or never compared.
     group

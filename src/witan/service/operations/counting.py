@@ -224,7 +224,7 @@ class ComparedSession:
     """One session under each rule."""
 
     session: Annotated[str, Doc("Its name.")]
-    outcomes: Annotated[Mapping[str, OutcomeJson], Doc("Rule to outcome.")]
+    outcomes: Annotated[Mapping[str, OutcomeJson], Doc("Outcome by rule.")]
 
 
 @public
@@ -234,7 +234,7 @@ class RuleComparison:
 
     witan: Annotated[str, Doc("Version of Witan that counted.")]
     rules: Annotated[tuple[str, ...], Doc("Rules that counted at least one session.")]
-    skipped: Annotated[Mapping[str, str], Doc("Rule to why it counted none.")]
+    skipped: Annotated[Mapping[str, str], Doc("Reason for counting none, by rule.")]
     tau: Annotated[
         tuple[tuple[float | None, ...], ...],
         Doc(
@@ -248,7 +248,7 @@ class RuleComparison:
     same_leaders: Annotated[
         int, Doc("Sessions in which all rules that count them agree on the leaders.")
     ]
-    leads: Annotated[Mapping[str, Leads], Doc("Rule to who leads how often.")]
+    leads: Annotated[Mapping[str, Leads], Doc("Leaders and how often each leads, by rule.")]
     stability: Annotated[
         Mapping[str, float | None],
         Doc(

@@ -132,7 +132,7 @@ class SessionList:
         str, Doc("Where they are stored; for clients of a server, the kind of database.")
     ]
     sessions: Annotated[tuple[SessionSummary, ...], Doc("One entry each.")]
-    short: Annotated[Mapping[str, str], Doc("Session to its shortest unambiguous beginning.")]
+    short: Annotated[Mapping[str, str], Doc("Shortest unambiguous prefix, by session.")]
     next: Annotated[
         str | None, Doc("Cursor of the next page, for `after`; null: this is the last.")
     ]

@@ -113,7 +113,7 @@ class VotingPaper:
     reviewer: Annotated[str, Doc("Who votes.")]
     question: Annotated[str, Doc("The question.")]
     files: Annotated[tuple[str, ...], Doc("Names of the files with it.")]
-    answers: Annotated[Mapping[str, str], Doc("Label to answer, names of models masked.")]
+    answers: Annotated[Mapping[str, str], Doc("Answer by label, with names of models masked.")]
     absent: Annotated[
         int, Doc("Candidates that are not on it, because their answers are not stored.")
     ]
@@ -196,7 +196,7 @@ class PersonalRecord(VoteRecord):
         panel's ballots or ranking, or from a data set); on simulated sessions; on open sessions;
         without a panel's ranking.
     uncounted
-        Closed session to the reason why the vote on it cannot be counted.
+        Reason why the vote cannot be counted, by closed session.
     """
 
     reviewer: str

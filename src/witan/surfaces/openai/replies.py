@@ -261,7 +261,7 @@ class CompletionMessage(TypedDict):
     content: Annotated[str, Doc("The final answer.")]
     refusal: None
     reasoning_content: Annotated[
-        NotRequired[str], Doc("What the council did, a line each, where the request wants it.")
+        NotRequired[str], Doc("What the council did, one line per step, if requested.")
     ]
 
 

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessions import Story
@@ -213,6 +213,7 @@ class TestWhole:
     @given(
         st.text(alphabet=st.sampled_from("ab 漢字\t\n\u200d👩"), max_size=200), st.integers(20, 40)
     )
+    @example("\u200d\t\t\ta", 20)  # a word without width
     def test_a_terminal_folds_at_words(self, text, width):
         """No line is wider than the terminal but for one long word, and no letter is lost."""
         lines = Page(width=width).prose(text).split("\n")

@@ -108,6 +108,7 @@ class Folding:
     def __init__(self, width: int | None) -> None:
         self._width = width
         self._column = 0
+        self._has_word = False
         self._gap = self._word = ""
 
     def take(self, text: str) -> str:
@@ -122,7 +123,8 @@ class Folding:
 
     def _take_character(self, char: str) -> str:
         if char == "\n":
-            out, self._gap, self._column = self._place_cells() + char, "", 0
+            out = self._place_cells() + char
+            self._gap, self._column, self._has_word = "", 0, False
             return out
         if char in " \t":
             out = self._place_cells()
@@ -138,11 +140,11 @@ class Folding:
         if not self._word or self._width is None:
             return ""
         start = self._column_after(self._gap)
-        if self._column and start + span(self._word) > self._width:
+        if self._has_word and start + span(self._word) > self._width:
             gap, self._column = "\n", span(self._word)
         else:
             gap, self._column = self._gap, start + span(self._word)
-        word, self._gap, self._word = self._word, "", ""
+        word, self._gap, self._word, self._has_word = self._word, "", "", True
         return gap + word
 
     def _column_after(self, gap: str) -> int:

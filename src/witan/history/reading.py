@@ -18,7 +18,6 @@ from witan.errors import (
     InvalidParameter,
     NothingToCount,
     UnknownName,
-    WitanError,
 )
 from witan.history.database import Database, blocks, in_list
 from witan.history.engines import SqliteDatabase
@@ -94,7 +93,7 @@ def find_damage(database: Database) -> str | None:
             stored_ballots(database, session)
             waiting_votes(database, session)
         except HistoryError as error:
-            if isinstance(error.__cause__, WitanError | ValueError | AttributeError):
+            if error.is_damage:
                 return error.problem
             raise
     return None

@@ -41,11 +41,11 @@ GRADE_MARGIN, SHARE_MARGIN = 0.5, 0.1
 """Default margins within which arms are equal: grade points of 1 to 10, and a net vote share."""
 
 Choice = Literal["name", "other questions", "history", "these questions"]
-"""How the best member was chosen: by name, by other questions of the batch, by earlier sessions, or
+"""Ways to choose the best member: by name, by other questions of the batch, by earlier sessions, or
 by the measured questions themselves, which biases the result in its favour."""
 
 ArmMeasure = Literal["jury", "references", "votes"]
-"""How arms are measured: by a blind jury, by reference answers, or by people's votes alone."""
+"""Measure of the arms: by a blind jury, by reference answers, or by people's votes alone."""
 
 MOST_WORDS = 10
 """Maximum number of words in a reference answer to match."""

@@ -586,7 +586,7 @@ class Outcomes:
 
     @cached_property
     def _can_tell(self) -> Sequence[bool | None]:
-        """Whether sessions have enough ballots to separate a pair; None over histories."""
+        """Flags of sessions with enough ballots to separate a pair; None over histories."""
         if self.rule.needs == "history":
             return [None] * len(self)
         if self.settings.ties == "intervals":
@@ -596,7 +596,7 @@ class Outcomes:
 
     @cached_property
     def informing(self) -> list[tuple[bool, ...]]:
-        """Whether each ballot affects the scores, session by session."""
+        """Flags of ballots that affect the scores, session by session."""
         return list(map(tuple, self.effective.T.tolist()))
 
     def __getitem__(self, column: int) -> Outcome:

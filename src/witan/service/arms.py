@@ -72,7 +72,7 @@ NOTHING_LEFT = {
     "self": "the best member by itself: no money or call left",
     "jury": "the jury: no money or call left",
 }
-"""What a row lacks that the ceiling stopped, by stage."""
+"""Missing part of a row that the ceiling stopped, by stage."""
 
 WORST: tuple[Status, ...] = ("complete", "degraded", "failed", "error")
 

@@ -288,6 +288,7 @@ class Batch:
         self._allowance = allowance or Allowance(options.max_cost_usd, options.max_calls)
         self.spendings: dict[str, Spending] = {}
         """What each session begun so far cost, by its name."""
+        self._unknown_costs: set[str] = set()
         self._results: list[RowResult] = []
         self._judgments: list[TextJudgment] = []
         self._n_earlier = self._n_unaffordable = self._n_running = 0
@@ -376,8 +377,16 @@ class Batch:
 
     async def _settle(self, session: Session) -> None:
         """Count the cost of a session so far."""
-        self.spendings[session.id] = Spending.of(session)
+        self._note_spending(session.id, Spending.of(session))
         await self._allowance.settle(session.id, session.cost.most)
+
+    def _note_spending(self, name: str, spending: Spending) -> None:
+        self.spendings[name] = spending
+        # Kept beside, as a look through all sessions after each row would take the square of them.
+        if spending.cost_usd is None:
+            self._unknown_costs.add(name)
+        else:
+            self._unknown_costs.discard(name)
 
     def _count_votes(self) -> PeopleEstimate | None:
         """Store people's votes with their sessions, and correct the jury by them."""
@@ -485,7 +494,7 @@ class Batch:
         try:
             session = await self._hold_session(council, opening, stored, worst, calls)
             spent = session.cost.most
-            self.spendings[name] = Spending.of(session)
+            self._note_spending(name, Spending.of(session))
             return result_of(task, session)
         except WitanError as error:
             # A conflict is found before any call; any other error of the history ends the batch.
@@ -494,7 +503,7 @@ class Batch:
                 raise
             stored = await anyio.to_thread.run_sync(self._find, name)
             spent = before if stored is None else stored.cost.most
-            self.spendings[name] = Spending() if stored is None else Spending.of(stored)
+            self._note_spending(name, Spending() if stored is None else Spending.of(stored))
             if is_conflict and stored is not None and stored.status != "interrupted":
                 return result_of(task, stored)  # another process finished it
             return self._fail(task, name, error)
@@ -602,7 +611,6 @@ class Batch:
             rate = 60 * fresh / took if took > 0 else 0.0
             left = took / fresh * (waiting - fresh - self._n_unaffordable)
             expected = self._allowance.spent / done * len(self.tasks)
-        is_exact = all(each.cost_usd is not None for each in self.spendings.values())
         return Progress(
             done,
             len(self.tasks),
@@ -611,7 +619,7 @@ class Batch:
             expected,
             left,
             rate,
-            is_exact=is_exact,
+            is_exact=not self._unknown_costs,
         )
 
     def _report(self, seconds: float) -> BatchReport:

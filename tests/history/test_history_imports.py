@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from math import nan
 
+import numpy as np
 import pytest
 
 from elections import ballot, ballots
@@ -78,6 +79,14 @@ class TestAdding:
 
         assert history.add([one], "other.csv", "d2") == ImportCounts(0, 1, 0)
         assert everything(history)["ballots"] == before
+
+    def test_grades_of_numpy_are_known_again(self, history):
+        """They are stored as the plain numbers that are read back, beside any name."""
+        cast = Ballot("é", grades={"b": np.float64(8.5), "c": 5}, session="s1")
+        one = SessionImport("s1", ASKED, ballots=(cast,))
+
+        assert history.add([one], "a frame", "d1") == ImportCounts(1, 0, 1)
+        assert history.add([one], "the same frame", "d2") == ImportCounts(0, 1, 0)
 
     def test_other_ballots_for_a_stored_session_are_refused(self, history):
         """The error names the session, and nothing of the file is stored."""

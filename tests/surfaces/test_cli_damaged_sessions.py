@@ -158,12 +158,20 @@ def test_a_leaderboard_leaves_out_a_damaged_session(witan, place):
     assert witan("leaderboard", "--min-sessions", 1, "--json").status == 0
 
 
-@pytest.mark.parametrize("body", ['{"reviewer": 5', '{"reviewer": 5}', "[]"])
-def test_a_damaged_ballot_of_an_imported_session_is_named(witan, place, tmp_path, body):
-    """Its session is refused when it is read, left out of an export, and found by doctor."""
-    file = tmp_path / "ballots.jsonl"
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ('{"reviewer": 5', "Expecting ',' delimiter"),
+        ('{"reviewer": 5}', "reviewer is the number 5; expected a name as text"),
+        ("[]", "its record is a list; expected a map"),
+    ],
+)
+def test_a_damaged_ballot_of_an_imported_session_is_named(witan, place, tmp_path, body, reason):
+    """It is refused when it is read or imported again, not exported, and found by doctor."""
+    file, again = tmp_path / "ballots.jsonl", tmp_path / "again.jsonl"
     cast = [{"session": name, "reviewer": "ada", "ranking": ["b", "c"]} for name in ("s1", "s2")]
     file.write_text("".join(f"{json.dumps(each)}\n" for each in cast), encoding="utf-8")
+    again.write_text(f"{file.read_text(encoding='utf-8')}\n", encoding="utf-8")
     witan("import", file)
     with History.open(place) as history:
         sql = "UPDATE ballots SET body = :body WHERE session = 's1'"
@@ -172,11 +180,15 @@ def test_a_damaged_ballot_of_an_imported_session_is_named(witan, place, tmp_path
     shown = witan("show", "s1")
     exported = witan("export", "--kind", "ballots", "--all")
     doctor = witan("doctor", "--offline")
+    imported = witan("import", again)
 
-    problem = "a ballot of the session s1 cannot be read"
+    problem = f"a ballot of the session s1 cannot be read: {reason}"
     assert (shown.status, shown.out) == (2, "")
     assert problem in " ".join(shown.err.split())
     assert "Traceback" not in shown.err
     assert '"session": "s2"' in exported.out
     assert "damaged, not exported: 1 session: s1" in exported.err
     assert problem in doctor.out
+    assert (imported.status, imported.out) == (2, "")
+    assert "the session s1 is in the history" in imported.err
+    assert "with other ballots" in imported.err

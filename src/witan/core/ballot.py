@@ -335,6 +335,9 @@ class Unreadable(ValueError):
         self.field, self.problem, self.is_read, self.remedy = field, problem, is_read, remedy
         super().__init__(field, problem)
 
+    def __str__(self) -> str:
+        return self.problem if self.field is None else f"{self.field} {self.problem}"
+
 
 MOST = 2**31 - 1
 """Maximum length, or place on a sheet, that fits every table."""

@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from witan.core.ballot import Ballot, read_record
+from witan.core.ballot import Ballot, Unreadable, kind_of, read_record
 from witan.core.scale_recognition import declare_native
 from witan.core.session_ballots import AnswerEntry, ModelNames, SessionBallots
 from witan.errors import (
@@ -216,14 +216,17 @@ def read_answers(database: Database, session: str) -> dict[str, str]:
 
 def parse_ballot(body: str) -> Ballot:
     """Parse a stored ballot; the default scale is 1-10."""
-    return declare_native(read_record(json.loads(body)))
+    record = json.loads(body)
+    if not isinstance(record, dict):
+        raise Unreadable("its record", f"is {kind_of(record)}; expected a map")
+    return declare_native(read_record(record))
 
 
 def read_ballot(database: Database, session: str, body: str) -> Ballot:
     """Parse a ballot of the history, or raise that its session is damaged."""
     try:
         return parse_ballot(body)
-    except (ValueError, AttributeError) as error:  # not JSON, not a ballot, or not even a map
+    except ValueError as error:  # not JSON, or not a ballot
         raise damaged_history(
             database, f"a ballot of the session {session} cannot be read: {error}"
         ) from error

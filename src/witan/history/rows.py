@@ -582,14 +582,21 @@ def ballot_bodies(ballots: Sequence[Ballot]) -> Iterator[str]:
 
 def normalize_body(body: str) -> str:
     """Write a stored body as `ballot_bodies` does; earlier versions wrote it with spaces."""
-    return _dump(json.loads(body))
+    try:
+        return _dump(json.loads(body))
+    except ValueError:  # damaged, so it is no other's
+        return body
 
 
 def _dump(record: Mapping[str, Any]) -> str:
     try:
         return orjson.dumps(record).decode()
+    except TypeError:
+        body = json.dumps(record, separators=(",", ":"))
+    try:
+        return orjson.dumps(json.loads(body)).decode()  # numbers of NumPy, as they are read back
     except TypeError:  # an integer beyond 64 bits, or half a character
-        return json.dumps(record, separators=(",", ":"))
+        return body
 
 
 def damaged_history(database: Database, problem: str) -> HistoryError:

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
 
 import pytest
 
@@ -11,6 +13,8 @@ from scripts import write_council
 from sessions import Story, program_seat
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
+from witan.errors import SessionFileError
+from witan.surfaces.cli.ask import lock_session
 
 
 @pytest.fixture(autouse=True)
@@ -119,6 +123,24 @@ class TestResume:
         assert "half.json: is being resumed by another process" in second.err
         assert (third.status, third.out) == (0, "All told: so.\n")
         assert not [*tmp_path.glob(".half.json*")]
+
+    def test_a_lock_deleted_after_it_was_opened_locks_nothing(self, tmp_path):
+        """Of two processes, one could hold it and the other the file made in its place."""
+        lock, link = tmp_path / ".half.json.lock", tmp_path / "link"
+        os.mkfifo(lock)  # opening it waits for a reader
+        os.link(lock, link)
+
+        def resume():
+            with lock_session(tmp_path / "half.json"):
+                pass
+
+        with ThreadPoolExecutor() as threads:
+            resuming = threads.submit(resume)
+            sleep(0.5)
+            lock.unlink()
+            os.close(os.open(link, os.O_RDONLY | os.O_NONBLOCK))
+            with pytest.raises(SessionFileError, match="is being resumed by another process"):
+                resuming.result(timeout=10)
 
     def test_own_programs_need_no_trust(self, witan, place, tmp_path):
         """A record from elsewhere needs ``--trust``, one from the history does not."""

@@ -1,5 +1,6 @@
 """Sessions of a council: ``witan ask``, ``plan``, ``rejudge``, ``retry``, ``resume``, ``demo``."""
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -8,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -576,14 +577,14 @@ def resume_command(**options: Any) -> int:
         request_for_record = replace(request, session=record.id)
         return SessionStart(find_operation("resume"), request_for_record, councils, (record,), file)
 
-    with nullcontext() if file is None or sys.platform == "win32" else _lock_session(file):
+    with nullcontext() if file is None or sys.platform == "win32" else lock_session(file):
         status = run_session(output, open_place, prepare)
         _clear_away(file, config, options)
     return status
 
 
 @contextmanager
-def _lock_session(file: Path) -> Iterator[None]:
+def lock_session(file: Path) -> Iterator[None]:
     """Refuse a file that another process is resuming.
 
     The lock is a separate file, because the session's own is replaced when events are recorded.
@@ -592,11 +593,19 @@ def _lock_session(file: Path) -> Iterator[None]:
     beside = target.with_name(f".{target.name}.lock")
     with ExitStack() as stack:
         with suppress(OSError):  # nothing can be recorded in a read-only folder
-            if not lock(stack.enter_context(beside.open("w"))):
+            stream = stack.enter_context(beside.open("w"))
+            # One that ended after this opened has deleted the file, and a third may have made it.
+            if not lock(stream) or not _is_at(beside, stream):
                 problem = "is being resumed by another process; wait until it has ended"
                 raise SessionFileError(str(file), problem)
             stack.callback(beside.unlink, missing_ok=True)
         yield
+
+
+def _is_at(path: Path, stream: IO[str]) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(stream.fileno()))
+    return False
 
 
 def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, Any]) -> None:

@@ -154,7 +154,7 @@ def test_a_leaderboard_leaves_out_a_damaged_session(witan, place):
         assert said.status == 1
         assert said.json["n_damaged"] == 1
         assert {line["sessions"] for line in said.json["lines"]} == {2}
-        assert "damaged, not counted: 1 session: s3" in said.err
+        assert "damaged, not counted: 1 session: s3; witan show says why" in said.err
     assert witan("leaderboard", "--min-sessions", 1, "--json").status == 0
 
 

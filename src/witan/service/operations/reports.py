@@ -183,7 +183,7 @@ def leaderboard(service: ReportService, parameters: LeaderboardParameters) -> Le
         )
     if damaged:
         names = f"{count_noun(len(damaged), 'session')}: {list_text(sorted(damaged))}"
-        service.note(f"damaged, not counted: {clean(names)}; run witan doctor")
+        service.note(f"damaged, not counted: {clean(names)}; witan show says why")
     return replace(board, n_damaged=len(damaged))
 
 

@@ -651,7 +651,11 @@ class SessionFold:
             status="interrupted" if closing_event is None else closing_event.status,
             missing=() if closing_event is None else closing_event.missing,
             cost=self.cost_tally.total(),
-            seconds=elapsed_seconds(events) if closing_event is None else closing_event.seconds,
+            seconds=(
+                elapsed_seconds(events)
+                if closing_event is None
+                else max(0.0, closing_event.seconds)
+            ),
         )
 
     def _resolve_citations(self, synthesis: Synthesis | None) -> Synthesis | None:

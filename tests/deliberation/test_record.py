@@ -1,5 +1,6 @@
 """The record: sessions round-trip, bytes are reproducible, damage is refused in a sentence."""
 
+import gc
 import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -190,6 +191,16 @@ class TestRoundTrip:
 
         assert again == session
         assert session_to_json(again, indent=indent).encode() == text.encode()
+
+    def test_a_read_session_is_freed_at_once(self):
+        """Reading leaves no cycle that keeps its texts until the next garbage collection."""
+        record = session_to_json(Session.of(story()))
+        session_from_json(record)
+        gc.collect()
+
+        session_from_json(record)
+
+        assert gc.collect() == 0
 
     @pytest.mark.parametrize("length", range(1, 30, 4))
     def test_an_interrupted_session_round_trips(self, length):

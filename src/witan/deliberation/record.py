@@ -178,15 +178,19 @@ def _union(arms: tuple[Any, ...]) -> Reader:
     def restore(value: object, location: str) -> Any:
         if value is None and may_be_null:
             return None
-        misfits = []
-        for attempt in tries:
-            try:
-                return attempt(value, location)
-            except OutOfBounds:
-                raise
-            except FieldMismatch as misfit:
-                misfits.append(misfit)
-        raise max(misfits, key=lambda misfit: len(misfit.location))
+        misfits: list[FieldMismatch] = []
+        try:
+            for attempt in tries:
+                try:
+                    return attempt(value, location)
+                except OutOfBounds:
+                    raise
+                except FieldMismatch as misfit:
+                    misfits.append(misfit)
+            raise max(misfits, key=lambda misfit: len(misfit.location))
+        finally:
+            # Each holds this frame and so its callers' sessions, until the garbage is collected.
+            misfits.clear()
 
     return restore
 

@@ -1,6 +1,7 @@
 """The cost of a batch whose rows another process runs too."""
 
 import threading
+import tracemalloc
 
 import anyio
 import pytest
@@ -27,11 +28,16 @@ class Writer:
         return Reply(call.stage, Usage(1000, 1000))
 
 
+def members(*, silent=False):
+    """Two members at a price."""
+    return [Member(n, Writer(silent=silent), price=Price(1, 1)) for n in ("ada", "bob")]
+
+
 def run(place, rows, on_result=lambda _: None, *, silent=False):
     """Run a batch row by row; a silent council soon times out."""
 
     async def go():
-        seats = [Member(n, Writer(silent=silent), price=Price(1, 1)) for n in ("ada", "bob")]
+        seats = members(silent=silent)
         with History.open(place) as history:
             async with Council(seats, mode="best") as council:
                 batch = Batch(council, history, rows, BatchOptions(concurrency=1, max_calls=99))
@@ -60,3 +66,23 @@ def test_a_row_finished_by_another_run_is_counted(tmp_path):
     assert min(costs) > 0
     assert report.known_usd == pytest.approx(sum(costs))
     assert report.calls == run(place, ROWS).calls
+
+
+def test_a_bill_keeps_no_session_of_an_earlier_run(tmp_path):
+    """Its memory stays far below the size of these sessions."""
+    place, size = tmp_path / "history.sqlite", 100_000
+    rows = [BatchRow(n, None, f"Why {n}? ".ljust(size, "x")) for n in range(40)]
+    spent = run(place, rows).known_usd
+
+    with History.open(place) as history:
+        batch = Batch(Council(members(), mode="best"), history, rows, BatchOptions())
+        batch.bill()  # imports what it needs
+        tracemalloc.start()
+        try:
+            bill = batch.bill()
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert (bill.earlier, bill.calls, bill.known_usd) == (40, 0, pytest.approx(spent))
+    assert peak < len(rows) * size / 2

@@ -304,29 +304,31 @@ class Batch:
 
     def bill(self) -> BatchBill:
         """Report the calls still to make and their cost."""
-        stored = {name: self._find(name) for name in self.names}
-        there = [session for session in stored.values() if session is not None]
-        closed = {session.id for session in there if session.status != "interrupted"}
-        spending = Spending.sum(map(Spending.of, there))
-        plans, refused = [], Counter[str]()
+        plans, refused, costs, spendings = [], Counter[str](), [], []
+        n_closed = 0
         for task, name in zip(self.tasks, self.names, strict=True):
-            if name not in closed:
-                session = stored[name]
-                try:
-                    plans.append(self.plan(task) if session is None else plan_rest(session))
-                except InvalidParameter as error:
-                    refused[self.options.write_error(error)] += 1
+            session = self._find(name)  # one at a time, as all together may fill the memory
+            if session is not None:
+                costs.append(session.cost)
+                spendings.append(Spending.of(session))
+            if session is not None and session.status != "interrupted":
+                n_closed += 1
+                continue
+            try:
+                plans.append(self.plan(task) if session is None else plan_rest(session))
+            except InvalidParameter as error:
+                refused[self.options.write_error(error)] += 1
         return BatchBill(
             len(self.tasks),
-            len(closed),
+            n_closed,
             sum(plan.calls for plan in plans),
             sum_known([plan.expected_usd for plan in plans]),
             sum_known([plan.worst_usd for plan in plans]),
-            fsum(session.cost.committed_usd for session in there),
+            fsum(cost.committed_usd for cost in costs),
             self.options.max_cost_usd,
             self.options.max_calls,
-            sum(session.cost.calls for session in there),
-            *spending,
+            sum(cost.calls for cost in costs),
+            *Spending.sum(spendings),
             least_known([plan.worst_usd for plan in plans]),
             dict(refused.most_common()),
         )

@@ -447,8 +447,10 @@ class TestUnknown:
         """Without comparisons there is no order by rating, without scores none by score."""
         with pytest.raises(NothingToCount, match=r"no model has a rating.*order by"):
             board([{"a": 0.5}], terms=replace(ALL, order_by="rating"))
-        with pytest.raises(NothingToCount, match="no model has a score"):
+        with pytest.raises(NothingToCount, match="no model has a score") as caught:
             board([{"a": None}])
+        assert "as no session compares two; judge two or more texts together" in str(caught.value)
+        assert "order by" not in str(caught.value)
         with pytest.raises(InvalidParameter, match="Elo was not computed"):
             board([{"a": 0.5}], terms=replace(ALL, order_by="elo"))
 

@@ -86,6 +86,18 @@ class TestCommand:
         assert said.status == 3
         assert "there is no ballot to count" in said.err
 
+    @pytest.mark.parametrize("options", [[], ["--against", "people"]])
+    def test_single_texts_have_nothing_to_compare(self, witan, tmp_path, options):
+        """The error does not claim that reviewers are missing."""
+        graders = ["ann,human", *(f"m{n},model" for n in range(5))]
+        rows = "".join(f"q,{grader},x,5\n" for grader in graders)
+        path = tmp_path / "single.csv"
+        path.write_text(f"session,reviewer,kind,candidate,grade\n{rows}")
+        said = witan("calibrate", path, *options)
+
+        assert said.status == 3
+        assert "no session has two candidates to compare" in said.err
+
     @pytest.mark.parametrize(
         ("options", "status", "said"),
         [

@@ -539,6 +539,9 @@ def _sizes(
     """Choose the numbers of reviewers to draw."""
     if not everyone:
         raise NothingToCount("there is no ballot to count")
+    if all(len(electorate.candidates) < 2 for electorate in everyone):
+        problem = "no session has two candidates to compare"
+        raise NothingToCount(f"{problem}; judge two or more texts together")
     if against != "reviewers" and not groups:
         problem = "no session has ballots of two models and of people"
         raise NothingToCount(f"{problem}; compare with reviewers held out")

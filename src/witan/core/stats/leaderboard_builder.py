@@ -291,6 +291,9 @@ def put_in_order(board: ModelSums, rule: Rule, terms: Terms, elo: Mapping[str, f
     else:
         key = by_elo
     if np.isnan(key).all():
+        if board.ratings is None and np.isnan(board.means.mean).all():
+            problem = f"no model has a {terms.order_by} {terms.window}, as no session compares two"
+            raise NothingToCount(f"{problem}; judge two or more texts together")
         raise NothingToCount(
             f"no model has a {terms.order_by} {terms.window}; order by "
             f"{'rating' if terms.order_by == 'score' else 'score'}, or widen the window"

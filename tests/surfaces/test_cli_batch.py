@@ -299,6 +299,15 @@ class TestRows:
 
         assert (said.status, len(lines(said.out))) == (0, 2), said.err
 
+    def test_a_header_without_rows_is_reported_as_such(self, witan, tmp_path, jury):
+        """Its column is not called missing."""
+        path = tmp_path / "header.csv"
+        path.write_text("question,reply\n")
+        said = witan("batch", path, *jury, "--column", "text=reply")
+
+        assert said.status == 2
+        assert "header.csv has no rows" in said.err
+
     def test_a_column_of_empty_cells_exists(self, witan, tmp_path, jury):
         """The error names the row, not the header."""
         path = tmp_path / "rows.csv"

@@ -201,7 +201,7 @@ def read_batch_rows(
             task = replace(task, votes=votes)
         tasks.append(task)
     for name in (*columns.values(), *texts):
-        if name not in seen:
+        if tasks and name not in seen:
             remedy = f"it has {list_text([*seen])}"
             raise BallotFileError(path, f"has no column {name!r}", remedy=remedy)
     return tasks

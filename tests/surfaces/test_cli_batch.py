@@ -744,6 +744,13 @@ class TestPeople:
         assert self.people(place, session)["person 2"].grades == {"text": 9.0}
         assert changed["earlier"] == 13
 
+    def test_a_name_may_end_in_equals_signs(self, witan, tmp_path, jury, place):
+        """Identifiers in Base64 do."""
+        path = write_rows(tmp_path / "b64.jsonl", [{"text": "moraine", "votes": "Zm9v===5"}])
+        [row] = lines(witan("batch", path, *jury).out)
+
+        assert [*self.people(place, row["session"])] == ["Zm9v=="]
+
     def test_a_vote_cast_on_the_session_takes_precedence(self, witan, tmp_path, place):
         """The different vote in the file is reported and left out."""
         path = write_rows(tmp_path / "q.jsonl", [{"question": "Why?", "votes": "ann=bob"}])
@@ -812,6 +819,7 @@ class TestPeople:
             ({"text": "a", "votes": "human-2=5"}, "reserved for people without a name"),
             ({"text": "a", "votes": "ann=8; ann =2"}, "is one of 2 by ann; a person votes once"),
             ({"text": "a", "votes": '{"ann": 8, "ann": 2}'}, "is one of 2 by ann"),
+            ({"text": "a", "votes": "ann=5, bob=6"}, "'ann=5, bob'; separate votes by semicolons"),
             ({"text": "a", "votes": "xan=5"}, "xan is a seat of the council"),
         ],
     )

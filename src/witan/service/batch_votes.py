@@ -87,6 +87,8 @@ def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int
             problem = f"is one of {n_votes[person]} by {person}; a person votes once"
         elif person in texts:
             problem = f"is by {person}, which is a text"
+        elif _is_plain(value) and "=" in person.rstrip("="):
+            problem = f"is by {person!r}; separate votes by semicolons"
         read = _read_grade(vote) if len(texts) == 1 else _read_winner(vote, texts)
         if problem or read is None:
             expected = GRADES if len(texts) == 1 else _winners(texts)
@@ -107,9 +109,14 @@ def _name_problem(person: str) -> str | None:
     return whom and f"is by {person}, a name reserved for {whom}"
 
 
+def _is_plain(value: object) -> bool:
+    """True for text that is not JSON."""
+    return isinstance(value, str) and value.lstrip()[:1] not in ("[", "{")
+
+
 def _split(value: object) -> Iterable[tuple[str, object]]:
     """Split the votes of a row, each with its person."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+    if isinstance(value, str) and not _is_plain(value):
         try:
             value = json.loads(value, object_pairs_hook=_Pairs)
         except ValueError:

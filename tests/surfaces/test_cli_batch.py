@@ -744,6 +744,14 @@ class TestPeople:
         assert self.people(place, session)["person 2"].grades == {"text": 9.0}
         assert changed["earlier"] == 13
 
+    def test_one_row_is_too_few_for_a_correction(self, witan, tmp_path, jury):
+        """The advice on the columns of ballot files does not apply."""
+        path = write_rows(tmp_path / "one.jsonl", [{"text": "moraine", "votes": 5}])
+        said = witan("batch", path, *jury)
+
+        assert "no correction by people's votes: a system needs ballots" in said.err
+        assert "groups ballots" not in said.err
+
     def test_a_name_may_end_in_equals_signs(self, witan, tmp_path, jury, place):
         """Identifiers in Base64 do."""
         path = write_rows(tmp_path / "b64.jsonl", [{"text": "moraine", "votes": "Zm9v===5"}])

@@ -416,7 +416,8 @@ def estimate(
     if not (systems := _most_frequent(counts)):
         needed = f"a system needs ballots of models in {MIN_CLUSTERS} sessions (rows of a batch)"
         found = f"none here has them in more than {max(counts.values(), default=0)}"
-        hint = "; a column session or prompt groups ballots" if len(electorates) == 1 else ""
+        has_names = bool(electorates[0].session)
+        hint = "" if has_names else "; a column session or prompt groups ballots"
         raise NothingToCount(f"{needed}, and {found}{hint}")
     quantities: list[Quantity] = ["mean grade"] if is_graded else ["share of rivals beaten"]
     if pass_mark is not None:

@@ -744,6 +744,26 @@ class TestPeople:
         assert self.people(place, session)["person 2"].grades == {"text": 9.0}
         assert changed["earlier"] == 13
 
+    def test_a_vote_that_the_file_no_longer_has_is_reported(self, witan, voted, jury):
+        """It still counts, and so does its row in the number of rows."""
+        mark = ["--column", "votes=human", "--pass-mark", 6]
+        witan("batch", voted, *jury, *mark)
+        rows = [json.loads(line) for line in voted.read_text().splitlines()]
+        del rows[0]["human"]
+        write_rows(voted, rows)
+        said = witan("batch", voted, *jury, *mark)
+
+        assert "2 votes of earlier runs are counted but no longer in the data set" in said.err
+        assert "Corrected by people's votes on 12 rows, the pass rate is" in said.err
+
+    def test_too_few_votes_leave_the_jury_alone(self, witan, tmp_path, jury):
+        """The report says so in place of numbers that do not exist."""
+        rows = [{"text": f"moraine {n}"} | ({"votes": 5} if n < 4 else {}) for n in range(6)]
+        said = witan("batch", write_rows(tmp_path / "few.jsonl", rows), *jury)
+
+        assert "votes on 4 rows are too few to correct the mean grade; the jury alone" in said.err
+        assert "is –" not in said.err
+
     def test_one_row_is_too_few_for_a_correction(self, witan, tmp_path, jury):
         """The advice on the columns of ballot files does not apply."""
         path = write_rows(tmp_path / "one.jsonl", [{"text": "moraine", "votes": 5}])

@@ -43,6 +43,8 @@ class PeopleEstimate:
         Votes for an answer that does not exist.
     own
         Votes that differ from the person's vote on the session itself, which counts.
+    earlier
+        Votes of earlier runs that the rows no longer have, but which count.
     estimates
         Means of all rows, corrected by the votes; None: see `why`.
     why
@@ -54,6 +56,7 @@ class PeopleEstimate:
     estimates: Estimates | None
     why: str | None = None
     own: int = 0
+    earlier: int = 0
 
 
 def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int]) -> "Votes":
@@ -213,7 +216,7 @@ def count_votes(
     """
     statuses = history.statuses([*names])
     ballots: list[Ballot] = []
-    n_rows = n_left_out = n_own = 0
+    n_rows = n_left_out = n_own = n_earlier = 0
     for task, name in zip(tasks, names, strict=True):
         if statuses.get(name, "interrupted") == "interrupted":
             continue
@@ -233,16 +236,18 @@ def count_votes(
                 history.vote(name, missing, replace_earlier=True)
                 stored = history.ballots(name)
             n_rows += bool(new)
+        n_earlier += sum(b.notes == NOTE and b.reviewer not in task.votes for b in stored)
         ballots += stored
     if not n_rows:
-        return PeopleEstimate(0, n_left_out, None, "no row with votes is complete", n_own)
+        problem = "no row with votes is complete"
+        return PeopleEstimate(0, n_left_out, None, problem, n_own, n_earlier)
     passes = any(isinstance(vote, bool) for task in tasks for vote in task.votes.values())
     try:
         questions = dict(zip(names, name_questions(tasks), strict=True))
         estimates = _estimate(ballots, settings, pass_mark, questions, passes=passes)
     except NothingToCount as error:
-        return PeopleEstimate(n_rows, n_left_out, None, str(error), n_own)
-    return PeopleEstimate(n_rows, n_left_out, estimates, own=n_own)
+        return PeopleEstimate(n_rows, n_left_out, None, str(error), n_own, n_earlier)
+    return PeopleEstimate(n_rows, n_left_out, estimates, own=n_own, earlier=n_earlier)
 
 
 def name_questions(tasks: Iterable["BatchRow"]) -> list[str]:

@@ -155,13 +155,19 @@ def _people(people: PeopleEstimate | None) -> Iterator[Block]:
         differ = "differs" if people.own == 1 else "differ"
         own = f"{votes} in the data set {differ} from the same person's vote on the session itself"
         yield Note(f"{own}, which is used", "warning")
+    if people.earlier:
+        votes = count_noun(people.earlier, "vote")
+        are = "is" if people.earlier == 1 else "are"
+        yield Note(
+            f"{votes} of earlier runs {are} counted but no longer in the data set", "warning"
+        )
     if people.estimates is None:
         yield Note(f"no correction by people's votes: {people.why}", "warning")
         return
-    rows = count_noun(people.rows, "row")
+    rows = count_noun(people.estimates.people_sessions, "row")
     for each in people.estimates.systems:
         if len({line.system for line in people.estimates.systems}) == 1:
-            yield Sentence(f"Corrected by people's votes on {rows}, {mean_sentence(each)}.")
+            yield Sentence(mean_sentence(each, rows))
     yield from estimate_blocks(people.estimates)
 
 

@@ -72,12 +72,17 @@ def estimate_blocks(estimates: Estimates) -> Iterator[Block]:
     yield from _assumption(estimates)
 
 
-def mean_sentence(estimate: SystemEstimate) -> str:
-    """Describe one mean: corrected, by the jury, by people."""
-    mean = estimate.mean
+def mean_sentence(estimate: SystemEstimate, rows: str) -> str:
+    """Describe one mean: corrected by people's votes on rows, by the jury, by people."""
+    mean, quantity = estimate.mean, estimate.quantity
+    if mean.corrected.value is None:
+        return (
+            f"People's votes on {rows} are too few to correct the {quantity}; the jury alone says "
+            f"{_text(mean.jury)}."
+        )
     return (
-        f"the {estimate.quantity} is {_text(mean.corrected)}; the jury alone says "
-        f"{_text(mean.jury)}, people alone {_text(mean.people)}"
+        f"Corrected by people's votes on {rows}, the {quantity} is {_text(mean.corrected)}; the "
+        f"jury alone says {_text(mean.jury)}, people alone {_text(mean.people)}."
     )
 
 

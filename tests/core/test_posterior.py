@@ -406,3 +406,22 @@ def test_little_is_remembered_of_many_candidates(n_candidates, tied, n_sessions,
         tracemalloc.stop()
 
     assert n_bytes < most
+
+
+def test_memory_grows_with_the_pairs_of_candidates():
+    """Half as many candidates again take up to 2.25 times the memory, not 3.4 times."""
+    peaks = []
+    for n in (200, 300):
+        names = [f"c{c}" for c in range(n)]
+        ballots = [
+            Ballot(f"r{r}", groups=tuple((c,) for c in names[r:] + names[:r])) for r in range(5)
+        ]
+        tracemalloc.start()
+        try:
+            outcome = tally(ballots, "borda", flips=False)
+            assert len(outcome.p_beats) == n
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+
+    assert peaks[1] < 2.5 * peaks[0]

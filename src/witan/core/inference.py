@@ -161,8 +161,6 @@ class _Directions:
         Minimum standard deviation of a difference of effects, divided by σ.
     first, second : int array, shape (P,)
         The pairs of candidates that can be compared.
-    across : float array, shape (P, r)
-        Their differences.
     pair_spreads : float array, shape (L, P)
         `spread` of their differences.
     """
@@ -177,7 +175,6 @@ class _Directions:
     narrowest: Floats
     first: NDArray[np.intp]
     second: NDArray[np.intp]
-    across: Floats
     pair_spreads: Floats
 
     @classmethod
@@ -195,7 +192,6 @@ class _Directions:
         first, second = pair_indices(len(covariance))
         joined = (components[first] == components[second]) & (components[first] >= 0)
         first, second = first[joined], second[joined]
-        across = axes[first] - axes[second]
         return cls(
             is_even=len(noise) > 0
             and noise[-1] - noise[0] <= LEVEL * noise[0]
@@ -209,8 +205,9 @@ class _Directions:
             narrowest=narrowest[:, np.newaxis],
             first=first,
             second=second,
-            across=across,
-            pair_spreads=(across**2 @ spread).T,
+            pair_spreads=np.stack(
+                [_pair_variances((axes * each) @ axes.T, first, second) for each in spread.T]
+            ),
         )
 
 
@@ -260,22 +257,23 @@ class _Posterior:
         self.weight = weight / _total(weight)
         self.tau2 = squares / self.df
 
+    @cached_property
+    def means(self) -> Floats:
+        """Posterior mean of the effects by ratio, shape (L, C, S)."""
+        return np.stack([_product(self.axes * shrink, self.along) for shrink in self.shrink.T])
+
     def p_beats(self, enough: NDArray[np.bool_]) -> Floats:
         """P(i above j), shape (C, C, S), among those with enough votes."""
         first, second = self.directions.first, self.directions.second
         above: Floats = np.zeros((len(first), self.effects.shape[1]))
         spreads = self.directions.pair_spreads
         if self.beyond is not None:
-            own = np.diagonal(self.beyond)
-            spreads = spreads + (own[first] + own[second] - 2 * self.beyond[first, second])
+            spreads = spreads + _pair_variances(self.beyond, first, second)
         step = max(1, POINTS_AT_ONCE // max(above.size, 1))
         for start in range(0, len(self.weight), step):
             some = slice(start, start + step)
-            weights = self.shrink[:, some, np.newaxis] * self.directions.across.T[:, np.newaxis]
-            means = np.zeros((weights.shape[1], *above.shape))
-            # Added in order, as in `_product`, so that results do not depend on the batch.
-            for weight, row in zip(weights, self.along, strict=True):
-                means += weight[..., np.newaxis] * row
+            effects = self.means[some]
+            means = effects[:, first] - effects[:, second]
             scales = spreads[some, :, np.newaxis] * self.tau2[some, np.newaxis]
             with np.errstate(divide="ignore", invalid="ignore"):
                 shares = _t_above(means / np.sqrt(scales), self.df)
@@ -360,9 +358,8 @@ class _Posterior:
         n_points = points.shape[1]
         shares = np.zeros(self.effects.shape)
         roots = np.stack([self._root(spread) for spread in self.spread.T])
-        means = np.stack([_product(self.axes * shrink, self.along) for shrink in self.shrink.T])
         # Draws are in units of the factor common to all candidates.
-        means = (means / np.sqrt(self.tau2)[:, np.newaxis]).astype(DRAWN)
+        means = (self.means / np.sqrt(self.tau2)[:, np.newaxis]).astype(DRAWN)
         # For each candidate, the points of all λ one after another.
         stretched = (
             (roots @ points).swapaxes(0, 1).astype(DRAWN, order="C").reshape(len(points), -1)
@@ -404,6 +401,11 @@ class _Posterior:
             mean = _total(alike * shares) / np.maximum(number, 1)
             levelled[c] = np.where(number > 1, mean, shares[c])
         return levelled
+
+
+def _pair_variances(covariance: Floats, first: NDArray[Any], second: NDArray[Any]) -> Floats:
+    own = np.diagonal(covariance)
+    return np.asarray(np.maximum(own[first] + own[second] - 2 * covariance[first, second], 0.0))
 
 
 def _find_directions(covariance: Floats, components: NDArray[Any], grid: Floats) -> _Directions:

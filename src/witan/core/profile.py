@@ -356,12 +356,15 @@ def matchups(profile: Profile) -> Matchups:
         return Matchups(total((mine < theirs) & both), level)
     over = np.zeros((n_candidates, n_candidates, n_sessions), dtype=counted)
     level = np.zeros_like(over)
+    width = max(1, BLOCK_CELLS // max(1, n_reviewers * n_sessions))  # rivals per pass
     for i in range(n_candidates):
-        for j in range(i + 1, n_candidates):
-            both = ranked[:, i] & ranked[:, j]
-            over[i, j] = total((last[:, i] < last[:, j]) & both)
-            over[j, i] = total((last[:, j] < last[:, i]) & both)
-            level[i, j] = level[j, i] = total((last[:, i] == last[:, j]) & both)
+        mine, i_ranked = last[:, i, np.newaxis], ranked[:, i, np.newaxis]
+        for start in range(i + 1, n_candidates, width):
+            rivals = slice(start, start + width)
+            theirs, both = last[:, rivals], i_ranked & ranked[:, rivals]
+            over[i, rivals] = total((mine < theirs) & both)
+            over[rivals, i] = total((theirs < mine) & both)
+            level[i, rivals] = level[rivals, i] = total((mine == theirs) & both)
     return Matchups(over, level)
 
 

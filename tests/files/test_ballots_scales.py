@@ -261,6 +261,22 @@ class TestReading:
         ]
         assert grades(read[:1]) == {"b": 10, "a": 5.5}
 
+    def test_few_grades_that_decide_the_scale_are_named(self, file):
+        """So are the smaller scale of all others, and the option that declares it."""
+        rows = [
+            f"q{n},r{v},{c},{(n + int(v)) % 4}\n" for n in range(40) for v in "12" for c in "abc"
+        ]
+        rows[100], rows[150] = "q16,r2,b,8\n", "q25,r1,a,4\n"
+        path = file("stray.csv", "session,reviewer,candidate,grade\n" + "".join(rows))
+        [scale] = {ballot.scale for ballot in read_ballots(path)}
+
+        assert str(scale) == "0-10"
+        assert scale.sentence.endswith(
+            "all but 2 of 240 grades fit 0-3 (the highest is 8; scale=0-3 clamps such grades)"
+        )
+        [declared] = {ballot.scale for ballot in read_ballots(path, scale="0-3")}
+        assert "all but" not in declared.sentence
+
     def test_large_file_is_spooled_to_disk(self):
         """The order and the scale stay the same."""
         cast = [Ballot(f"r{k}", grades={"a": k / 10}) for k in range(11)]

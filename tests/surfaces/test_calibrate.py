@@ -69,6 +69,20 @@ class TestCommand:
         assert said["panels"][0]["draws"] == 160
         assert said["not_read"] == []
 
+    def test_few_grades_that_decide_the_scale_are_named(self, witan, tmp_path):
+        """On the command line with the option that declares the smaller scale."""
+        rows = [f"q{n},r{v},{c},{(n + v) % 4}\n" for n in range(20) for v in range(5) for c in "ab"]
+        path = tmp_path / "stray.csv"
+        rows[0] = "q0,r0,a,8\n"
+        path.write_text("session,reviewer,candidate,grade\n" + "".join(rows), encoding="utf-8")
+        few = "all but 1 of 200 grades fit 0-3 (the highest is 8; {}0-3 clamps such grades)"
+
+        assert few.format("--scale ") in " ".join(
+            witan("calibrate", path, "--draws", "1").out.split()
+        )
+        [scale] = witan("calibrate", path, "--draws", "1", "--json").json["scales"]
+        assert scale.endswith(few.format("scale="))
+
     def test_without_a_file_the_history_is_used(self, witan, path, place):
         """Without simulated sessions; it has the same ballots as the file."""
         kept = witan("calibrate", "--history", place, "--json").json

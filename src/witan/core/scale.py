@@ -93,6 +93,39 @@ PASS_FAIL = Range(0.0, 1.0, in_words=True)
 
 
 @dataclass(frozen=True, slots=True)
+class NearScale:
+    """A smaller scale that nearly all grades fit.
+
+    Parameters
+    ----------
+    scale
+        Its notation, such as 0-3.
+    n_outside
+        Number of grades outside it.
+    n_grades
+        Number of all grades.
+    extreme
+        The highest grade, or the lowest if none is above it.
+    is_above
+        Whether any grade is above it.
+    """
+
+    scale: str
+    n_outside: int
+    n_grades: int
+    extreme: float
+    is_above: bool
+
+    def describe(self, option: str) -> str:
+        """Name the few grades that decide, and the option that declares the smaller scale."""
+        end = "highest" if self.is_above else "lowest"
+        return (
+            f"all but {self.n_outside:,} of {self.n_grades:,} grades fit {self.scale} "
+            f"(the {end} is {self.extreme:.6g}; {option}{self.scale} clamps such grades)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Scale:
     """Scale of a ballot's grades: one range, or one per criterion.
 
@@ -111,6 +144,8 @@ class Scale:
         Whether words such as ``pass``, which mean the ends of the scale, occur among numbers.
     reviewers
         Reviewers who use it, if reviewers of one source clearly use different scales.
+    nearly
+        Smaller scales that all but a few of the grades fit, so that these few decide the scale.
     """
 
     whole: Range = NATIVE
@@ -120,6 +155,7 @@ class Scale:
     shares: bool = field(default=False, compare=False)
     words: bool = field(default=False, compare=False)
     reviewers: tuple[str, ...] = field(default=(), compare=False)
+    nearly: tuple[NearScale, ...] = field(default=(), compare=False)
 
     @classmethod
     def parse(cls, text: str) -> "Scale":
@@ -201,7 +237,9 @@ class Scale:
         words = ", words such as pass and fail as the ends of the scale" if self.words else ""
         reviewer_text = f" of {_join_names(self.reviewers)}" if self.reviewers else ""
         reading_text = f"{', '.join(parts)}{how}{shares}{words}"
-        return f"grades{reviewer_text} are read as {reading_text}{conversion_text}{other}{hint}"
+        nearly = "".join(f"; {one.describe(option)}" for one in self.nearly)
+        whole = f"grades{reviewer_text} are read as {reading_text}{conversion_text}"
+        return f"{whole}{other}{hint}{nearly}"
 
     def of(self, criterion: str) -> Range:
         """The range of one criterion."""

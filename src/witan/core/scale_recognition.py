@@ -19,6 +19,7 @@ from witan.core.scale import (
     PASSED,
     STARS,
     WRITTEN,
+    NearScale,
     Range,
     Scale,
     decimal,
@@ -39,6 +40,9 @@ NATIVE_SCALE = Scale()
 
 BULK = 0.9
 """Minimum share of grades in one range for the others to count as outliers."""
+
+FEW = 0.01
+"""Maximum share of grades outside a smaller scale to name them as deciding the scale."""
 
 MOST_UNREAD = 512
 """Number of a reviewer's grades to collect before equal ones are read and counted together."""
@@ -99,6 +103,12 @@ class _Numbers:
 
     def share(self, scale: Range) -> float:
         return self.fits[scale] / self.n
+
+    def near_scale(self, near: Range, notation: str) -> NearScale:
+        """Count the grades outside a range."""
+        is_above = self.high > near.high
+        extreme = self.high if is_above else self.low
+        return NearScale(notation, self.n - self.fits[near], self.n, extreme, is_above)
 
     def describe_fit(self, scale: Range) -> str:
         """State how many grades this scale would clamp."""
@@ -297,7 +307,8 @@ class Scales:
     @property
     def is_native(self) -> bool:
         """True if all grades are certainly on 1–10."""
-        is_stated = self.shared_scale.instead or self.shared_scale.words
+        shared = self.shared_scale
+        is_stated = shared.instead or shared.words or shared.nearly
         return self.takes_all and self.shared_scale.is_native and not is_stated
 
     def of(self, reviewer: str) -> Scale:
@@ -436,10 +447,24 @@ def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
     instead = {str(parts.scale(other)): None for other in others}
     for name, others in parts.alternatives.items():
         instead |= {str(parts.scale(whole, {name: other})): None for other in others}
+    nearly = []
+    if whole is not None and (near := _near_range(parts.pooled_numbers, whole)) is not None:
+        nearly.append(parts.pooled_numbers.near_scale(near, str(parts.scale(near))))
+    for name, chosen in parts.ranges.items():
+        numbers = criteria[name].numbers
+        if (near := _near_range(numbers, chosen)) is not None:
+            nearly.append(numbers.near_scale(near, str(parts.scale(whole, {name: near}))))
     mixed = any(reading.is_mixed for reading in criteria.values())
     known = parts.pooled_numbers.n > 0 or bool(parts.ranges)  # words alone show no scale
     words = any(reading.numbers.n and reading.words for reading in criteria.values())
-    return replace(result, recognised=known, instead=tuple(instead), shares=mixed, words=words)
+    return replace(
+        result,
+        recognised=known,
+        instead=tuple(instead),
+        shares=mixed,
+        words=words,
+        nearly=tuple(nearly),
+    )
 
 
 def _smaller(criteria: Mapping[str, _Criterion]) -> dict[str, int]:
@@ -588,7 +613,7 @@ def put_on_scale(ballot: Ballot, scales: Scales) -> Ballot:
     if scales.is_native:
         return ballot.with_scale(NATIVE_SCALE)
     scale = scales.of(ballot.reviewer)
-    named = scale.instead or scale.reviewers or scale.words
+    named = scale.instead or scale.reviewers or scale.words or scale.nearly
     beyond_doubt = scale.is_native and not named and not _has_odd_grades(ballot)
     return ballot.with_scale(NATIVE_SCALE if beyond_doubt else scale)
 
@@ -649,6 +674,18 @@ def _choose_range(numbers: _Numbers, criterion: str | None) -> tuple[Range, tupl
         return FIVE, (NATIVE,)
     seven = numbers.are_whole and (low, high) == (SEVEN.low, SEVEN.high)
     return (NATIVE, (SEVEN,) if seven else ()) if low >= 1 else (TEN, ())
+
+
+def _near_range(numbers: _Numbers, chosen: Range) -> Range | None:
+    """Return the smallest range within the chosen one that all but a few numbers fit."""
+    if not numbers.n or not (chosen.low <= numbers.low and numbers.high <= chosen.high <= 10):
+        return None  # the few were clamped, or the chosen scale is not one of small numbers
+    known: Iterable[Range] = (UNIT, *((THIRDS,) if numbers.are_whole else ()), FIVE, HALF, NATIVE)
+    for near in known:
+        is_within = chosen.low <= near.low and near.high <= chosen.high and near != chosen
+        if is_within and 1 - FEW <= numbers.share(near) < 1:
+            return near
+    return None
 
 
 def _wider(numbers: _Numbers) -> Range:

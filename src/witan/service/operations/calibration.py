@@ -1,8 +1,10 @@
 """Check stated probabilities, and estimate systems, against people's votes."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+from witan.core.ballot import Ballot, BallotTable
 from witan.core.estimation import Estimates
 from witan.core.estimation import estimate as estimate_systems
 from witan.core.holdout import CalibrationCheck, check_calibration
@@ -98,10 +100,13 @@ class CalibrationResult(CalibrationCheck):
         Version of Witan that counted.
     not_read
         The lines that could not be read.
+    scales
+        How the grades were read, unless certainly as 1–10; one sentence each.
     """
 
     witan: str
     not_read: tuple[Unread, ...]
+    scales: tuple[str, ...] = ()
 
 
 @operation("calibrate", post="/calibrate", tag="counting", pool="upload")
@@ -116,9 +121,12 @@ def calibrate(store: SessionStore, parameters: CalibrateParameters) -> Calibrati
     known_options = {name: value for name, value in options.items() if value is not None}
     settings = Settings.of(level=parameters.level, **known_options)
     ballots = parameters.ballots
-    all_ballots = (
-        store.history.recent_ballots() if ballots is None else ballots.read(parameters, settings)
-    )
+    all_ballots: Iterable[Ballot]
+    scales: tuple[str, ...] = ()
+    if ballots is None:
+        all_ballots = store.history.recent_ballots()
+    else:
+        all_ballots, scales = _read_scaled(ballots, parameters, settings)
     check = check_calibration(
         all_ballots,
         settings,
@@ -129,7 +137,21 @@ def calibrate(store: SessionStore, parameters: CalibrateParameters) -> Calibrati
         check_wanted=check_wanted,
     )
     not_read = () if ballots is None else tuple(ballots.unread_lines)
-    return reduce_to(CalibrationResult, check, witan=__version__, not_read=not_read)
+    return reduce_to(CalibrationResult, check, witan=__version__, not_read=not_read, scales=scales)
+
+
+def _read_scaled(
+    ballots: Ballots, parameters: BallotFormat, settings: Settings
+) -> tuple[Sequence[Ballot], tuple[str, ...]]:
+    """Read ballots; describe the scales of their grades."""
+    ballots_read = ballots.read(parameters, settings)
+    if not isinstance(ballots_read, BallotTable):
+        ballots_read = list(ballots_read)
+    parts = [ballots_read] if isinstance(ballots_read, BallotTable) else ballots_read
+    scales = dict.fromkeys([part.scale for part in parts])
+    return ballots_read, tuple(
+        [scale.sentence for scale in scales if scale is not None and not scale.is_plain]
+    )
 
 
 @dataclass(frozen=True)
@@ -159,10 +181,13 @@ class EstimateResult(Estimates):
         Version of Witan that counted.
     not_read
         The lines that could not be read.
+    scales
+        How the grades were read, unless certainly as 1–10; one sentence each.
     """
 
     witan: str
     not_read: tuple[Unread, ...]
+    scales: tuple[str, ...] = ()
 
 
 @operation("estimate", post="/estimate", tag="counting", pool="upload")
@@ -176,9 +201,12 @@ def estimate(_: object, parameters: EstimateParameters) -> EstimateResult:
     rubric = {} if parameters.rubric is None else {"rubric": parameters.rubric}
     settings = Settings.of(level=parameters.level, **rubric)  # type: ignore[arg-type]
     ballots = parameters.ballots
-    estimates = estimate_systems(
-        ballots.read(parameters, settings), settings, pass_mark=parameters.pass_mark
-    )
+    all_ballots, scales = _read_scaled(ballots, parameters, settings)
+    estimates = estimate_systems(all_ballots, settings, pass_mark=parameters.pass_mark)
     return reduce_to(
-        EstimateResult, estimates, witan=__version__, not_read=tuple(ballots.unread_lines)
+        EstimateResult,
+        estimates,
+        witan=__version__,
+        not_read=tuple(ballots.unread_lines),
+        scales=scales,
     )

@@ -26,6 +26,7 @@ from witan.surfaces.report.document import (
     Chart,
     Column,
     Heading,
+    Note,
     Report,
     Sentence,
     Table,
@@ -51,7 +52,6 @@ KINDS = {
 
 def estimates_report(estimates: Estimates) -> Report:
     """Write the report: the leading system, then each quantity with its differences."""
-    unread = estimates.not_read if isinstance(estimates, EstimateResult) else ()
     people = f"people's votes on {estimates.people_sessions:,}"
     mark = () if estimates.pass_mark is None else (f"passing from {estimates.pass_mark:g}",)
     return Report(
@@ -60,7 +60,7 @@ def estimates_report(estimates: Estimates) -> Report:
         _estimates_finding(estimates),
         (
             *estimate_blocks(estimates),
-            *unread_blocks(unread),
+            *(_reading_blocks(estimates) if isinstance(estimates, EstimateResult) else ()),
         ),
     )
 
@@ -280,13 +280,19 @@ def _assumption(estimates: Estimates) -> Iterator[Block]:
 def calibration_report(check: CalibrationCheck) -> Report:
     """Write the conclusion, then leaders, pairs and scores of a check."""
     others = {"reviewers": "reviewers held out", "truth": "the truth"}.get(check.against, "people")
-    unread = check.not_read if isinstance(check, CalibrationResult) else ()
+    reading = _reading_blocks(check) if isinstance(check, CalibrationResult) else ()
     return Report(
         "Are the probabilities calibrated?",
         (count_noun(check.sessions, "session"), f"against {others}", f"seed {check.seed}"),
         _finding(check),
-        (*_curves(check), *_scores(check), *_reviewers(check), *unread_blocks(unread)),
+        (*_curves(check), *_scores(check), *_reviewers(check), *reading),
     )
+
+
+def _reading_blocks(result: CalibrationResult | EstimateResult) -> Iterator[Block]:
+    """Write how the grades were read, and which lines were not."""
+    yield from (Note(sentence, "warning", option="scale") for sentence in result.scales)
+    yield from unread_blocks(result.not_read)
 
 
 def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:

@@ -62,9 +62,9 @@ class Watched:
         self.context.route("**/*", self._pass)
         self.page = self.context.new_page()
         self.page.set_default_timeout(SECONDS * 1000)
-        self.page.on("console", self._heard)
+        self.page.on("console", self._note_console)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on("dialog", self._asked)
+        self.page.on("dialog", self._note_dialog)
 
     def _pass(self, route: Any) -> None:
         asked = route.request.url
@@ -74,11 +74,11 @@ class Watched:
             return
         route.continue_()
 
-    def _heard(self, message: Any) -> None:
+    def _note_console(self, message: Any) -> None:
         if message.type in ("error", "warning"):
             self.problems.append(message.text)
 
-    def _asked(self, dialog: Any) -> None:
+    def _note_dialog(self, dialog: Any) -> None:
         self.problems.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from histories import ASKED, told
-from kept_ballots import NOW, jury, kept, sessions
+from histories import ASKED, session_events
 from scripts import write_script
 from served import Served, served
 from services import councils
+from stored_ballots import NOW, jury, sessions, store_sessions
 from witan.deliberation.session import Session
 from witan.history import History, SessionImport
 
@@ -139,7 +139,7 @@ def _history() -> Iterator[SessionImport]:
     for number in range(12):
         at = ASKED - timedelta(days=2 * number + 1)
         yield SessionImport(
-            f"held{number:02}", session_record=Session.of(told(f"held{number:02}", at=at))
+            f"held{number:02}", session_record=Session.of(session_events(f"held{number:02}", at=at))
         )
 
 
@@ -148,6 +148,6 @@ def desk(folder: Path, *, filled: bool = True) -> Iterator[Desk]:
     """Serve the council over a history, filled or empty."""
     place = folder / "history.sqlite"
     if filled:
-        kept(place, _history())
+        store_sessions(place, _history())
     with History.open(place) as history, served(councils(write_desk(folder), history)) as server:
         yield Desk(server, history)

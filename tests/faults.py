@@ -8,7 +8,7 @@ from http.client import responses
 from threading import Event
 from typing import Any
 
-from good_replies import Asked
+from good_replies import ChatRequest
 
 _MEGABYTE = 1_000_000
 _PIECES = 20
@@ -25,8 +25,8 @@ class Received:
     at: float
 
     @property
-    def asked(self) -> Asked:
-        return Asked(self.body)
+    def chat_request(self) -> ChatRequest:
+        return ChatRequest(self.body)
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ def of_reviews(made: Fault) -> Fault:
 
     @wraps(made)
     def spared(manner: Manner, request: Received, **given: Any) -> Manner:
-        if request.asked.stage not in ("review", "repair"):
+        if request.chat_request.stage not in ("review", "repair"):
             return manner
         return made(manner, request, **given)
 

@@ -15,7 +15,7 @@ CRITERIA = tuple(criterion.name for criterion in RUBRICS["general"].criteria)
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChatRequest:
     """A request for a chat completion, as far as its reply depends on it."""
 
     body: Mapping[str, Any]
@@ -63,7 +63,7 @@ def worth_of(name: str) -> int:
     return 3 + crc32(name.encode()) % 7
 
 
-def good_reply(asked: Asked, worth: Mapping[str, int]) -> str:
+def good_reply(asked: ChatRequest, worth: Mapping[str, int]) -> str:
     """An answer that says what it is worth, a review by that, or a final answer."""
     if asked.stage in ("review", "repair"):
         return json.dumps(good_review(asked.texts, asked.criteria))

@@ -15,7 +15,7 @@ from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Expense, Seat, Usage
 from witan.deliberation.procedure import Procedure
 
-__all__ = ["ASKED", "BALLOTS_IN", "CLOSED", "MODELS", "crowd", "stages", "told"]
+__all__ = ["ASKED", "BALLOTS_IN", "CLOSED", "MODELS", "crowd", "session_events", "stages"]
 
 ASKED = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MODELS = ("ada", "bo", "cy", "di", "ed")
@@ -24,7 +24,7 @@ BALLOTS_IN, CLOSED = 2, 3
 """Stages: 0 opened, 1 answers in, 2 ballots in, 3 closed."""
 
 
-def told(session: str, **fields: Any) -> list[e.Event]:
+def session_events(session: str, **fields: Any) -> list[e.Event]:
     """All events of a session; `fields` as for `stages`."""
     return [event for stage in stages(session, **fields) for event in stage]
 
@@ -74,7 +74,7 @@ def _stages(
         witan="0",
     )
     answers = [
-        tell(e.AnswerDone, seat=name, text=f"{name} says {session}.", spent=_spent())
+        tell(e.AnswerDone, seat=name, text=f"{name} says {session}.", spent=_expense())
         for name in seats
     ]
     ballots = [_ballot(session, reviewer, seats, draw) for reviewer in seats]
@@ -85,7 +85,7 @@ def _stages(
             ballot=ballot,
             replies=('{"ranking": […]}',),
             read_by="schema",
-            spent=_spent(),
+            spent=_expense(),
         )
         for ballot in ballots
     ]
@@ -97,7 +97,7 @@ def _stages(
         mode="consensus",
         text=closing,
         labels={},
-        spent=_spent(),
+        spent=_expense(),
     )
     closed = tell(
         e.SessionClosed,
@@ -145,7 +145,7 @@ def _ballot(session: str, reviewer: str, seats: Sequence[str], draw: Random) -> 
     return Ballot(reviewer, groups, grades, session=session, candidates=tuple(sorted(others)))
 
 
-def _spent() -> Expense:
+def _expense() -> Expense:
     return Expense(Usage(10, 7), 0.01, 2.0)
 
 
@@ -159,4 +159,4 @@ def record_sessions(history, *names, **fields) -> None:
     """Record sessions of these names, one after another."""
     for name in names:
         with history.recording() as recording:
-            send(recording, told(name, **fields))
+            send(recording, session_events(name, **fields))

@@ -11,14 +11,14 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 
-class Heard:
-    """What a client is told of how far its call has come."""
+class ProgressLog:
+    """The progress notifications that a client received."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[float, float | None, str]] = []
+        self.received: list[tuple[float, float | None, str]] = []
 
     async def __call__(self, done: float, total: float | None, message: str | None) -> None:
-        self.told.append((done, total, message or ""))
+        self.received.append((done, total, message or ""))
 
 
 def command(file: Path, *more: object) -> StdioServerParameters:

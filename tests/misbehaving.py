@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from faults import FAULTS, Fault, Manner, Received, status
-from good_replies import Asked, good_reply
+from good_replies import ChatRequest, good_reply
 
 _TLS_HELLO = b"\x16"
 
@@ -37,7 +37,7 @@ class _Planned:
     given: Mapping[str, Any]
     left: float
 
-    def meets(self, asked: Asked) -> bool:
+    def meets(self, asked: ChatRequest) -> bool:
         due = self.left > 0 and self.model in (None, asked.model)
         return due and (self.stage is None or self.stage == asked.stage)
 
@@ -100,9 +100,9 @@ class MisbehavingServer:
         self._planned.clear()
         self.received.clear()
 
-    def calls(self, model: str | None = None) -> list[Asked]:
+    def calls(self, model: str | None = None) -> list[ChatRequest]:
         """The calls so far, of all models or of one."""
-        asked = [request.asked for request in self.received if request.method == "POST"]
+        asked = [request.chat_request for request in self.received if request.method == "POST"]
         return [call for call in asked if model in (None, call.model)]
 
     def wait_for_requests(self, count: int, seconds: float = 60.0) -> None:
@@ -182,7 +182,7 @@ class MisbehavingServer:
         )
 
     def _manner(self, request: Received) -> Manner:
-        asked = request.asked
+        asked = request.chat_request
         manner = Manner(
             good_reply(asked, self.worth),
             usage={"prompt_tokens": len(asked.prompt) // 4, "completion_tokens": 20},
@@ -200,7 +200,7 @@ class MisbehavingServer:
 
 async def _send(writer: asyncio.StreamWriter, reader: asyncio.StreamReader, manner: Manner) -> bool:
     """Answer in this manner; whether the connection can serve another request."""
-    await _gone(reader, None if manner.hangs else manner.wait_seconds)
+    await _await_hang_up(reader, None if manner.hangs else manner.wait_seconds)
     while manner.until is not None and not manner.until.is_set():  # noqa: ASYNC110 - by a thread
         await asyncio.sleep(0.005)
     if manner.hangs or manner.drops_after == 0:
@@ -213,13 +213,13 @@ async def _send(writer: asyncio.StreamWriter, reader: asyncio.StreamReader, mann
     writer.write(head.encode() + b"\r\n")
     pieces = manner.pieces() if streamed else _quarters(manner.completion())
     for sent, piece in enumerate(pieces, start=1):
-        await _gone(reader, manner.pause_seconds)
+        await _await_hang_up(reader, manner.pause_seconds)
         writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
         await writer.drain()
         if sent == manner.drops_after:
             return False
     if manner.lingers:
-        await _gone(reader, None)
+        await _await_hang_up(reader, None)
         return False
     writer.write(b"0\r\n\r\n")
     await writer.drain()
@@ -231,7 +231,7 @@ def _quarters(whole: bytes) -> list[bytes]:
     return [whole[k : k + size] for k in range(0, len(whole), size)]
 
 
-async def _gone(reader: asyncio.StreamReader, seconds: float | None) -> None:
+async def _await_hang_up(reader: asyncio.StreamReader, seconds: float | None) -> None:
     """Wait this long (None: for ever), or until the client hangs up."""
     if seconds != 0:
         with suppress(TimeoutError):

@@ -56,7 +56,7 @@ def streamed(client: "openai.OpenAI", **asked: Any) -> "list[oc.ChatCompletionCh
     return chunks
 
 
-def said(chunks: "list[oc.ChatCompletionChunk]", field: str = "content") -> str:
+def text_of_chunks(chunks: "list[oc.ChatCompletionChunk]", field: str = "content") -> str:
     """What the chunks say, put together."""
     deltas = [choice.delta for chunk in chunks for choice in chunk.choices]
     return "".join(getattr(delta, field, None) or "" for delta in deltas)

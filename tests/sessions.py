@@ -64,7 +64,7 @@ class Story:
         for name in texts:
             self.tell(e.AnswerStarted, seat=name)
         for name, text in texts.items():
-            self.tell(e.AnswerDone, seat=name, text=text, spent=spent())
+            self.tell(e.AnswerDone, seat=name, text=text, spent=expense())
         return self
 
     def casts(self, line: str, **fields: Any) -> "Story":
@@ -76,7 +76,7 @@ class Story:
         self.tell(e.SheetDrawn, sheet=sheet).tell(e.ReviewStarted, seat=held.reviewer)
         self.tell(
             e.BallotCast, seat=held.reviewer, ballot=held, replies=("{}",), read_by="schema",
-            spent=spent(),
+            spent=expense(),
         )  # fmt: skip
         given = self.events[0].procedure.counting
         settings = Settings.of("borda", prior=given.prior, rho=given.rho)
@@ -85,12 +85,12 @@ class Story:
 
     def abstains(self, seat: str, reason: str) -> "Story":
         """A reviewer casts no ballot."""
-        return self.tell(e.BallotAbstained, seat=seat, reason=reason, spent=spent())
+        return self.tell(e.BallotAbstained, seat=seat, reason=reason, spent=expense())
 
     def closing(self, text: str, **fields: Any) -> "Story":
         """A chairman writes the final answer."""
         self.tell(e.SynthesisStarted, chairman="chair", mode="consensus")
-        done = {"chairman": "chair", "mode": "consensus", "labels": {}, "spent": spent()}
+        done = {"chairman": "chair", "mode": "consensus", "labels": {}, "spent": expense()}
         return self.tell(e.SynthesisDone, **{**done, "text": text, **fields})
 
     def closed(self, *missing: str, **fields: Any) -> "Story":
@@ -100,6 +100,6 @@ class Story:
         return self.tell(e.SessionClosed, missing=missing, **{**ending, **fields})
 
 
-def spent(**fields: Any) -> Expense:
+def expense(**fields: Any) -> Expense:
     """What a call took, by default a cent and two seconds."""
     return Expense(**{"usage": Usage(10, 7), "cost_usd": 0.01, "seconds": 2.0, **fields})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from faults import FAULTS, Manner, Received
-from good_replies import Asked, good_reply, worth_of
+from good_replies import ChatRequest, good_reply, worth_of
 from witan.core.blinding import Sheet, draw_sheets
 from witan.core.rubric import RUBRICS
 from witan.deliberation.ballots import Review, read_review
@@ -57,7 +57,7 @@ def request(stage: str, *, verdict: bool = False, schema: bool = True) -> dict[s
 
 def spoilt(fault: str, **given: Any) -> str:
     """The review of a model with this fault."""
-    asked = Asked(request("review"))
+    asked = ChatRequest(request("review"))
     received = Received("POST", "/v1/chat/completions", {}, asked.body, 0.0)
     return FAULTS[fault](Manner(good_reply(asked, WORTH)), received, **given).text or ""
 
@@ -71,14 +71,14 @@ def read(reply: str) -> Review:
 
 @pytest.mark.parametrize("stage", ["answer", "review", "repair", "synthesis"])
 def test_every_stage_is_recognised_by_its_prompt(stage):
-    assert Asked(request(stage)).stage == stage
+    assert ChatRequest(request(stage)).stage == stage
 
 
 @pytest.mark.parametrize("stage", ["review", "repair"])
 @pytest.mark.parametrize("schema", [True, False])
 def test_a_good_review_follows_the_schema(stage, schema):
     """It ranks by the stated worth of answers, with equal ones in one group."""
-    review = read(good_reply(Asked(request(stage, schema=schema)), WORTH))
+    review = read(good_reply(ChatRequest(request(stage, schema=schema)), WORTH))
 
     assert review.read_by == "schema"
     assert [sorted(group) for group in review.ballot.groups] == [
@@ -93,7 +93,7 @@ def test_a_good_review_follows_the_schema(stage, schema):
 def test_a_verdict_is_given_only_in_verdict_mode(stage):
     """Answers and final answers end with one."""
     plain, verdict = (
-        good_reply(Asked(request(stage, verdict=asked)), WORTH) for asked in (False, True)
+        good_reply(ChatRequest(request(stage, verdict=asked)), WORTH) for asked in (False, True)
     )
 
     assert verdict == f"{plain}\nVERDICT: APPROVE"

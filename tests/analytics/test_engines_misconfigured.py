@@ -7,8 +7,8 @@ import pytest
 from families import ENGINES, sums_of
 from generated_histories import sum_by_key
 
-from histories import told
-from sessions import Story, spent
+from histories import session_events
+from sessions import Story, expense
 from witan.analytics.sums import WindowSums
 from witan.core.ballot import Ballot
 from witan.core.stats.sums import AnswerSums, BallotSums, StandingSums
@@ -24,7 +24,7 @@ NOWHERE = "script:nowhere.toml"
 
 def _unreached(story: Story, seat: str) -> None:
     story.tell(
-        e.AnswerFailed, seat=seat, reason="not found (404)", misconfigured=True, spent=spent()
+        e.AnswerFailed, seat=seat, reason="not found (404)", misconfigured=True, spent=expense()
     )
 
 
@@ -35,7 +35,7 @@ def _with_one_unreached() -> Session:
     for reviewer, other in ("ab", "ba"):
         story.tell(
             e.BallotCast, seat=reviewer, ballot=Ballot(reviewer, ((other,),), session="s1"),
-            replies=("{}",), read_by="schema", spent=spent(),
+            replies=("{}",), read_by="schema", spent=expense(),
         )  # fmt: skip
     return Session.of(story.closed("nowhere did not answer", status="degraded").events)
 
@@ -43,14 +43,14 @@ def _with_one_unreached() -> Session:
 def _with_no_answers() -> Session:
     """No member answers: one times out, the address of the other is wrong."""
     story = Story("late", "nowhere", session="q2")
-    story.tell(e.AnswerFailed, seat="late", reason="timed out", spent=spent())
+    story.tell(e.AnswerFailed, seat="late", reason="timed out", spent=expense())
     _unreached(story, "nowhere")
     return Session.of(story.closed("everything", status="failed").events)
 
 
 def store(database: Database) -> None:
     """The two sessions above, and a complete one of other members."""
-    sessions = [_with_one_unreached(), _with_no_answers(), Session.of(told("q3"))]
+    sessions = [_with_one_unreached(), _with_no_answers(), Session.of(session_events("q3"))]
     imported = [SessionImport(one.id, session_record=one) for one in sessions]
     import_sessions(database, imported, "test", "digest", datetime(2026, 11, 22, tzinfo=UTC))
 

@@ -583,14 +583,14 @@ class TestMeanScores:
         """Intervals of mean scores cover 93–98% over all candidates, and 91% of each one."""
         rule, rng = RULES[name], np.random.default_rng(reviewers)
 
-        def drawn(n_reviewers: int, n_sessions: int) -> Profile:
+        def draw_profile(n_reviewers: int, n_sessions: int) -> Profile:
             strength = np.array([1.0, 0.5, 0.0, -0.5, -1.0])[np.newaxis, :, np.newaxis]
             liked = strength + rng.gumbel(size=(n_reviewers, 5, n_sessions))
             grades = np.clip(np.rint(6 + 1.5 * liked), 1, 10).astype(np.uint8)
             return Profile.from_ranks(mean_ranks(-liked), grades)
 
-        truth = rule(drawn(1, 200_000)).score.mean(axis=1)
-        scores = rule(drawn(reviewers, 2000))
+        truth = rule(draw_profile(1, 200_000)).score.mean(axis=1)
+        scores = rule(draw_profile(reviewers, 2000))
         errors = scores.std_error.astype(float)
         if rule.error == "population":
             errors *= np.sqrt(reviewers / (reviewers - 1))

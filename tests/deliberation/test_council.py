@@ -132,13 +132,13 @@ class TestStream:
         """Each of fifty questions gets its own session."""
         texts = {}
 
-        async def put(number: int) -> None:
+        async def ask(number: int) -> None:
             session = await opened.ask(f"Question {number}?")
             texts[number] = (session.question, session.status)
 
         async with council(members("abc")) as opened, anyio.create_task_group() as group:
             for number in range(50):
-                group.start_soon(put, number)
+                group.start_soon(ask, number)
 
         assert texts == {n: (f"Question {n}?", "complete") for n in range(50)}
 

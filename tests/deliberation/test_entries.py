@@ -7,8 +7,8 @@ import pytest
 
 from councils import QUESTION, CountingClock, member
 from elections import ballot
-from histories import told as of_five
-from sessions import BEGAN, Story, spent
+from histories import session_events as of_five
+from sessions import BEGAN, Story, expense
 from witan.core.entry_builder import entries_of
 from witan.core.session_ballots import AnswerEntry
 from witan.core.settings import Settings
@@ -28,7 +28,7 @@ def seats(**sources: str) -> tuple[Seat, ...]:
     return tuple(Seat(name, source, "p") for name, source in sources.items())
 
 
-def told(story: Story) -> Session:
+def session_of(story: Story) -> Session:
     return Session.of(story)
 
 
@@ -45,8 +45,8 @@ class TestRows:
 
     def test_the_session_row_has_name_time_and_agreement(self):
         """Sessions of scripts are marked as simulated."""
-        session = told(council_of_three())
-        scripted = told(Story("a", "b", simulated=True).answers(a="A", b="B").closed("all"))
+        session = session_of(council_of_three())
+        scripted = session_of(Story("a", "b", simulated=True).answers(a="A", b="B").closed("all"))
 
         row = session_entries(session).session
 
@@ -56,7 +56,7 @@ class TestRows:
 
     def test_models_are_named_by_the_source_of_their_seats(self):
         """Two seats of one model have one standing; a Python object is named by its seat."""
-        entries = session_entries(told(council_of_three()))
+        entries = session_entries(session_of(council_of_three()))
 
         standings = {s.model: s for s in entries.standings if s.rule == "borda"}
         assert set(standings) == {"openai:gpt-5", "c"}
@@ -67,7 +67,7 @@ class TestRows:
 
     def test_every_seat_has_a_ballot_row(self):
         """It has places and lengths of answers; without a ballot it is an abstention."""
-        first, second, third = session_entries(told(council_of_three())).ballots
+        first, second, third = session_entries(session_of(council_of_three())).ballots
 
         assert first.models == ("openai:gpt-5", "c")
         assert (first.positions, first.chars, first.shares) == ((1, 2), (3, 4), (0.0, 1.0))
@@ -75,7 +75,7 @@ class TestRows:
 
     def test_standings_under_borda_and_the_rule_of_the_session(self):
         """Other rules are possible, too; each equals `tally`."""
-        session = told(council_of_three(seats=seats(a="", b="", c="")))
+        session = session_of(council_of_three(seats=seats(a="", b="", c="")))
 
         rules = ("borda", "schulze")
         entries = entries_of(session_ballots(session), rules=rules, settings=session.settings)
@@ -90,13 +90,13 @@ class TestRows:
     def test_answers_have_time_cost_and_tokens(self):
         """They include all rounds; a failure has a cost and no time."""
         story = Story("a", "b", "c")
-        story.tell(e.AnswerDone, seat="a", text="first", spent=spent())
-        story.tell(e.AnswerDone, seat="a", text="second", round=2, spent=spent(cost_usd=0.02))
-        story.tell(e.AnswerFailed, seat="b", reason="timeout", spent=spent(usage=Usage()))
-        unasked = spent(cost_usd=0.0, seconds=0.0, calls=0)
+        story.tell(e.AnswerDone, seat="a", text="first", spent=expense())
+        story.tell(e.AnswerDone, seat="a", text="second", round=2, spent=expense(cost_usd=0.02))
+        story.tell(e.AnswerFailed, seat="b", reason="timeout", spent=expense(usage=Usage()))
+        unasked = expense(cost_usd=0.0, seconds=0.0, calls=0)
         story.tell(e.AnswerFailed, seat="c", reason="dear", over_budget=True, spent=unasked)
 
-        a, b, c = session_entries(told(story.closed("all", status="failed"))).answers
+        a, b, c = session_entries(session_of(story.closed("all", status="failed"))).answers
 
         assert a == AnswerEntry("a", "script:a.toml", 6, 4.0, pytest.approx(0.03), 14)
         assert b == AnswerEntry("b", "script:b.toml", cost_usd=0.01, failed=True)
@@ -108,11 +108,11 @@ class TestRows:
         story.tell(e.BallotRepaired, seat="c", problem="says nothing", reply="")
         for name, others in (("a", ("b", "c")), ("b", ("a", "c"))):
             story.tell(
-                e.BallotCast, seat=name, replies=(), read_by="schema", spent=spent(),
+                e.BallotCast, seat=name, replies=(), read_by="schema", spent=expense(),
                 ballot=ballot(f"{name}: {' > '.join(others)}", session="s1"),
                 flipped=1, compared=3,
             )  # fmt: skip
-        rows = session_entries(told(story.abstains("c", "unreadable").closed("one"))).ballots
+        rows = session_entries(session_of(story.abstains("c", "unreadable").closed("one"))).ballots
 
         assert [row.repaired for row in rows] == [True, False, False]
         assert [(row.kept, row.compared) for row in rows] == [(2, 3), (2, 3), (0, 0)]
@@ -123,7 +123,7 @@ class TestRows:
         story.tell(e.GateVerdict, seat="b", flags=("self_harm",))
         story.casts("a: b > c").casts("c: b > a")
 
-        entries = session_entries(replace(told(story.closed()), outcome=None))
+        entries = session_entries(replace(session_of(story.closed()), outcome=None))
 
         standings = {s.model: s.score for s in entries.standings}
         assert standings["script:b.toml"] == 0
@@ -132,11 +132,11 @@ class TestRows:
     def test_jurors_are_reviewers_under_their_own_models(self):
         """The answers cost nothing again."""
         jury = tuple(Seat(name, f"jury:{name}", "p") for name in ("j", "k"))
-        answers = tuple(StoredAnswer(name, name * 3, False, spent(), ()) for name in "ab")
+        answers = tuple(StoredAnswer(name, name * 3, False, expense(), ()) for name in "ab")
         story = Story("a", "b", jury=jury, answers=answers, parent="s0", relation="rejudged")
         story.casts("j: b > a").casts("k: b > a")
 
-        entries = session_entries(told(story.closed()))
+        entries = session_entries(session_of(story.closed()))
 
         assert [row.reviewer for row in entries.ballots] == ["jury:j", "jury:k"]
         assert {s.model: s.score for s in entries.standings} == {
@@ -148,9 +148,9 @@ class TestRows:
     def test_a_session_without_answers_has_no_entries(self):
         story = Story("a", "b")
         for name in ("a", "b"):
-            story.tell(e.AnswerFailed, seat=name, reason="timeout", spent=spent())
+            story.tell(e.AnswerFailed, seat=name, reason="timeout", spent=expense())
 
-        entries = session_entries(told(story.closed("everything", status="failed")))
+        entries = session_entries(session_of(story.closed("everything", status="failed")))
 
         assert (entries.standings, entries.matchups) == ((), ())
         assert (entries.answers, entries.ballots) == ((), ())
@@ -162,15 +162,15 @@ class TestRows:
         """
         story = Story("a", "b", "c").answers(a="A", b="B")
         story.tell(
-            e.AnswerFailed, seat="c", reason="not found (404)", misconfigured=True, spent=spent()
+            e.AnswerFailed, seat="c", reason="not found (404)", misconfigured=True, spent=expense()
         )
         story.casts("a: b")
         story.tell(
             e.BallotAbstained, seat="b", reason="cannot be reached", misconfigured=True,
-            spent=spent(),
+            spent=expense(),
         )  # fmt: skip
 
-        entries = session_entries(told(story.closed("all", status="degraded")))
+        entries = session_entries(session_of(story.closed("all", status="degraded")))
 
         assert [row.seat for row in entries.answers] == ["a", "b"]
         assert [row.reviewer for row in entries.ballots] == ["script:a.toml", "script:b.toml"]
@@ -188,7 +188,13 @@ class TestManyAtOnce:
         voteless = Story("a", "b").answers(a="A", b="B").closed("all", status="failed")
         plain = [Session.of(of_five(f"s{number}")) for number in range(2, 12)]
         other = council_of_three(procedure=Procedure(counting=Settings.of("schulze")))
-        sessions = [told(gated.closed()), *plain, told(other), told(voteless), plain[0]]
+        sessions = [
+            session_of(gated.closed()),
+            *plain,
+            session_of(other),
+            session_of(voteless),
+            plain[0],
+        ]
 
         together = [rows.entries for rows in count_sessions(sessions)]
 
@@ -214,7 +220,7 @@ class TestVotes:
 
     def test_votes_are_counted_separately(self):
         """They follow the seats' ballots and leave the models' rows unchanged."""
-        session = told(council_of_three(seats=seats(a="m:a", b="m:b", c="m:c")))
+        session = session_of(council_of_three(seats=seats(a="m:a", b="m:b", c="m:c")))
         person = ballot("ann: b > a", session="s1", kind="human")
 
         before = session_entries(session)
@@ -255,7 +261,7 @@ class TestCategory:
                 await council.ask(QUESTION, category=" ")
 
     def test_a_record_without_the_field_has_no_category(self):
-        record = json.loads(session_to_json(told(council_of_three())))
+        record = json.loads(session_to_json(session_of(council_of_three())))
         del record["events"][0]["category"]
 
         session = session_from_json(json.dumps(record))

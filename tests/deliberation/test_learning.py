@@ -81,7 +81,7 @@ def council(teacher=None, procedure=None, names="abc"):
     return BaseCouncil(seats, chairs, procedure, clock=SystemClock(), teacher=teacher)
 
 
-async def asked(held):
+async def ask(held):
     async with held:
         return await held.ask(QUESTION, seed=3)
 
@@ -91,7 +91,7 @@ class TestOpening:
 
     def test_prior_and_rho_are_in_record_and_outcome(self):
         """The outcome names the prior and ρ of the procedure."""
-        session = anyio.run(asked, council(FixedTeacher(Lessons((PRIOR,), rho=0.3))))
+        session = anyio.run(ask, council(FixedTeacher(Lessons((PRIOR,), rho=0.3))))
 
         counting = session.opening.procedure.counting
         assert (counting.prior, counting.rho) == (PRIOR, 0.3)
@@ -100,7 +100,7 @@ class TestOpening:
     def test_a_recount_of_the_record_gives_the_same_numbers(self):
         """It needs no teacher."""
         session = anyio.run(
-            asked, council(FixedTeacher(Lessons((PRIOR,), rho=0.3, calibration=KNOWN)))
+            ask, council(FixedTeacher(Lessons((PRIOR,), rho=0.3, calibration=KNOWN)))
         )
 
         again = session_from_json(session_to_json(session))
@@ -111,7 +111,7 @@ class TestOpening:
 
     def test_without_a_teacher_nothing_is_learned(self):
         """The procedure is unchanged, and the public prior is used."""
-        session = anyio.run(asked, council())
+        session = anyio.run(ask, council())
 
         assert session.opening.procedure == Procedure()
         assert session.opening.calibration is None
@@ -123,7 +123,7 @@ class TestOpening:
         settings = Settings.of("weighted_borda", prior=mine, rho=None, reliability={"a": 2.0})
         teacher = FixedTeacher(Lessons((PRIOR,), rho=0.3, reliability={"script:a": 9.0}))
 
-        session = anyio.run(asked, council(teacher, Procedure(counting=settings)))
+        session = anyio.run(ask, council(teacher, Procedure(counting=settings)))
 
         counting = session.opening.procedure.counting
         assert (counting.prior, counting.rho, counting.reliability) == (mine, None, {"a": 2.0})
@@ -134,7 +134,7 @@ class TestOpening:
         ranks = replace(PRIOR, unit="ranks")
         procedure = Procedure(rubric_scoring=False)
 
-        session = anyio.run(asked, council(FixedTeacher(Lessons((PRIOR, ranks))), procedure))
+        session = anyio.run(ask, council(FixedTeacher(Lessons((PRIOR, ranks))), procedure))
 
         assert session.opening.procedure.counting.prior == ranks
 
@@ -147,7 +147,7 @@ class TestReliability:
         teacher = FixedTeacher(Lessons(reliability={"script:a": 1.5, "script:b": 0.5}))
         counting = Settings.of("weighted_borda", prior="learn")
 
-        session = anyio.run(asked, council(teacher, Procedure(counting=counting)))
+        session = anyio.run(ask, council(teacher, Procedure(counting=counting)))
 
         assert teacher.asked == [(["script:a", "script:b", "script:c"], None)]
         assert session.opening.procedure.counting.reliability == {"a": 1.5, "b": 0.5}
@@ -159,7 +159,7 @@ class TestReliability:
         """Under other rules no weights are requested or recorded."""
         teacher = FixedTeacher(Lessons(reliability={"script:a": 1.5}))
 
-        session = anyio.run(asked, council(teacher))
+        session = anyio.run(ask, council(teacher))
 
         assert teacher.asked == [([], None)]
         assert session.opening.procedure.counting.reliability is None
@@ -168,7 +168,7 @@ class TestReliability:
         """Reliability comes from earlier sessions, under any rule, whatever the order of seats."""
         teacher = FixedTeacher(Lessons(reliability={"script:e": 1.5, "script:a": 0.5}))
 
-        session = anyio.run(asked, council(teacher, Procedure(spend="adaptive"), "abcdef"))
+        session = anyio.run(ask, council(teacher, Procedure(spend="adaptive"), "abcdef"))
 
         called = [event.seat for event in session.events if event.kind == "review_started"]
         assert called[:5] == ["e", "b", "c", "d", "f"]
@@ -176,7 +176,7 @@ class TestReliability:
 
     def test_a_jury_does_not_learn_from_the_answers_it_judges(self):
         """It learns from all other sessions."""
-        first = anyio.run(asked, council())
+        first = anyio.run(ask, council())
         teacher = FixedTeacher(Lessons((PRIOR,)))
 
         async def rejudged():
@@ -231,7 +231,7 @@ class TestSeverity:
     def test_only_a_judgment_with_a_learned_prior_uses_severity(self):
         """A question does not, nor does a judgment with the public prior."""
         teacher = FixedTeacher(Lessons())
-        anyio.run(asked, council(teacher))
+        anyio.run(ask, council(teacher))
         self.judged(teacher, prior="public")
 
         assert teacher.judges == [[], []]
@@ -245,20 +245,20 @@ class TestTrust:
         taught = council(FixedTeacher(Lessons((PRIOR,), calibration=KNOWN)))
         taught.members = tuple(replace(each, simulated=False) for each in taught.members)
         taught.chairmen = tuple(replace(each, simulated=False) for each in taught.chairmen)
-        session = anyio.run(asked, taught)
+        session = anyio.run(ask, taught)
 
         assert session.reliability == SHARE
 
     def test_the_reliability_of_scripts_is_unknown(self):
         """Matches of models with people say nothing about them."""
-        session = anyio.run(asked, council(FixedTeacher(Lessons((PRIOR,), calibration=KNOWN))))
+        session = anyio.run(ask, council(FixedTeacher(Lessons((PRIOR,), calibration=KNOWN))))
 
         assert session.reliability.value is None
 
     @pytest.mark.parametrize("teacher", [None, FixedTeacher(Lessons())])
     def test_reliability_is_unknown_until_people_vote(self, teacher):
         """Without a calibration there is a reason in place of a number."""
-        session = anyio.run(asked, council(teacher))
+        session = anyio.run(ask, council(teacher))
 
         assert session.reliability.value is None
         assert all(fact in session.reliability.why for fact in ("0 pairs", "50 needed"))

@@ -32,7 +32,7 @@ def worst(call: Call = CALL, price: Price = DEAR) -> float:
     return price.of(call.most_input_tokens(), call.max_tokens)
 
 
-def said(read: int | None = None, written: int | None = None, cost: float | None = None) -> Reply:
+def reply(read: int | None = None, written: int | None = None, cost: float | None = None) -> Reply:
     return Reply("yes", Usage(read, written), cost)
 
 
@@ -47,7 +47,7 @@ def test_a_price_too_large_for_a_record_is_refused(usd):
 def test_a_boolean_is_not_a_number_of_tokens():
     """Records hold whole numbers only."""
     with pytest.raises(InvalidParameter, match="expected a whole number, 0 or more"):
-        said(read=True)
+        reply(read=True)
 
 
 class TestBound:
@@ -80,19 +80,19 @@ class TestSettling:
     def test_the_bill_takes_precedence_over_the_price(self):
         purse = Purse(None)
 
-        assert purse.reserve(member(), CALL).settle(said(10, 10, cost=0.5)) == 0.5
+        assert purse.reserve(member(), CALL).settle(reply(10, 10, cost=0.5)) == 0.5
         assert purse.total().total_usd == 0.5
 
     def test_tokens_are_charged_at_the_members_price(self):
-        assert Purse(None).reserve(member(), CALL).settle(said(1000, 10)) == pytest.approx(0.11)
+        assert Purse(None).reserve(member(), CALL).settle(reply(1000, 10)) == pytest.approx(0.11)
 
-    @pytest.mark.parametrize("reply", [said(), said(1000), said(written=10)])
-    def test_without_all_tokens_the_cost_is_unknown(self, reply):
+    @pytest.mark.parametrize("partial", [reply(), reply(1000), reply(written=10)])
+    def test_without_all_tokens_the_cost_is_unknown(self, partial):
         """It is None and makes the sum unknown; known costs stay known."""
         purse = Purse(None)
-        purse.reserve(member(), CALL).settle(said(cost=0.25))
+        purse.reserve(member(), CALL).settle(reply(cost=0.25))
 
-        assert purse.reserve(member(), CALL).settle(reply) is None
+        assert purse.reserve(member(), CALL).settle(partial) is None
         assert purse.total().total_usd is None
         assert (purse.total().known_usd, purse.total().unknown_calls) == (0.25, 1)
 
@@ -100,7 +100,7 @@ class TestSettling:
         """The number of tokens is kept."""
         reservation = Purse(None).reserve(member(price=None), CALL)
 
-        assert reservation.settle(said(1000, 10)) is None
+        assert reservation.settle(reply(1000, 10)) is None
         assert reservation.expense().usage == Usage(1000, 10)
 
     def test_a_refused_call_costs_nothing(self):
@@ -129,7 +129,7 @@ class TestSettling:
         with purse.reserve(member(price=Price(0.0, 0.0)), CALL):
             pass
 
-        assert purse.reserve(member(price=Price(0.0, 0.0)), CALL).settle(said()) == 0.0
+        assert purse.reserve(member(price=Price(0.0, 0.0)), CALL).settle(reply()) == 0.0
         assert purse.total().total_usd == 0.0
 
 
@@ -144,13 +144,13 @@ class TestCeiling:
 
         with pytest.raises(OverBudget):
             purse.reserve(member(), CALL)
-        first.settle(said(1000, 10))
+        first.settle(reply(1000, 10))
         purse.reserve(member(), CALL)
 
     def test_spent_money_counts(self):
         """After a call that cost its maximum, another one is refused."""
         purse = Purse(1.5 * worst())
-        purse.reserve(member(), CALL).settle(said(cost=worst()))
+        purse.reserve(member(), CALL).settle(reply(cost=worst()))
 
         with pytest.raises(OverBudget):
             purse.reserve(member(), CALL)
@@ -167,7 +167,7 @@ class TestCeiling:
     def test_an_unknown_cost_stays_reserved(self):
         """A reply of unknown cost counts at its maximum."""
         purse = Purse(1.5 * worst())
-        purse.reserve(member(), CALL).settle(said())
+        purse.reserve(member(), CALL).settle(reply())
 
         with pytest.raises(OverBudget):
             purse.reserve(member(), CALL)
@@ -196,8 +196,8 @@ class TestCeiling:
 
 
 ENDS = {
-    "billed": lambda held, cost: held.settle(said(cost=cost)),
-    "unknown": lambda held, _: held.settle(said()),
+    "billed": lambda held, cost: held.settle(reply(cost=cost)),
+    "unknown": lambda held, _: held.settle(reply()),
     "released": lambda held, _: held.release(),
     "lost": lambda held, _: held.forfeit(),
     "left": lambda *_: None,

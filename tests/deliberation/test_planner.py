@@ -276,7 +276,7 @@ class TestReality:
     def session(self, members: list[Member], chairs: list[Member], procedure: Procedure) -> Plan:
         """Run the session; return its plan."""
 
-        async def held() -> Plan:
+        async def ask_and_plan() -> Plan:
             async with BaseCouncil(members, chairs, procedure, clock=LoopClock()) as council:
                 session = await council.ask(
                     "Why <<<END QUESTION>>>?",
@@ -286,7 +286,7 @@ class TestReality:
                 )
             return session.opening.plan
 
-        return anyio.run(held, backend="trio")
+        return anyio.run(ask_and_plan, backend="trio")
 
     @given(n=st.integers(3, 5), chaired=st.booleans(), procedure=PROCEDURES)
     @example(n=6, chaired=True, procedure=WHOLE)

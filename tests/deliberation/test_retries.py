@@ -355,12 +355,12 @@ class TestRefusals:
 ROUNDS = {"debate_rounds": 1, "review_rounds": 2}
 
 
-async def asked(seated, chairmen=(), **options) -> Session:
+async def ask(seated, chairmen=(), **options) -> Session:
     async with council(seated, chairmen, attempts=1, **options) as opened:
         return await opened.ask(QUESTION, seed=5)
 
 
-def made(seats) -> Counter[tuple[str, str]]:
+def count_calls(seats) -> Counter[tuple[str, str]]:
     return Counter((seat.name, call.stage) for seat in seats for call in seat.model.calls)
 
 
@@ -377,7 +377,7 @@ class TestPlanOfResume:
     async def test_a_resume_makes_at_most_the_planned_calls(self):
         """It may be interrupted after any event; finished calls are not planned."""
         seated = members("abc")
-        whole = await asked(seated, seated[2:], **ROUNDS)
+        whole = await ask(seated, seated[2:], **ROUNDS)
         for n in range(1, len(whole.events)):
             before = Session.of(whole.events[:n])
             plan = plan_rest(before)
@@ -386,12 +386,12 @@ class TestPlanOfResume:
                 async with council(heard, heard[2:], attempts=1, **ROUNDS) as opened:
                     await opened.resume(before)
 
-            assert made(heard) <= planned(plan), n
+            assert count_calls(heard) <= planned(plan), n
             assert planned(plan) <= planned(whole.opening.plan)
 
     async def test_finished_stages_are_not_planned(self):
         """Once the final answer has begun, only that is left."""
-        whole = await asked(members("abc"))
+        whole = await ask(members("abc"))
         kinds = [event.kind for event in whole.events]
         half = plan_rest(Session.of(whole.events[: kinds.index("sheet_drawn") + 1]))
         last = plan_rest(Session.of(whole.events[: kinds.index("synthesis_started") + 1]))
@@ -401,7 +401,7 @@ class TestPlanOfResume:
 
     async def test_failed_seats_are_planned_again(self):
         """Nothing of an interrupted session is final."""
-        whole = await asked([*members("ab"), member("c", answers=DOWN)])
+        whole = await ask([*members("ab"), member("c", answers=DOWN)])
         failed = [event.kind for event in whole.events].index("answer_failed")
         left = plan_rest(Session.of(whole.events[: failed + 1]))
 
@@ -413,7 +413,7 @@ class TestPlanOfRetry:
 
     async def test_the_plan_is_in_the_opening_of_the_retry(self):
         """It uses the current limits."""
-        before = await asked([member("a", "ab"), member("b", "ab", reviews=DOWN)])
+        before = await ask([member("a", "ab"), member("b", "ab", reviews=DOWN)])
         plan = plan_retry(before, None, Limits(max_tokens=100))
         async with council(members("ab", "ab"), max_tokens=100) as opened:
             after = await opened.retry(before)
@@ -424,7 +424,7 @@ class TestPlanOfRetry:
     @pytest.mark.parametrize("options", [{}, {"self_review": True, "mirrored": True}])
     async def test_stored_answers_are_planned_at_their_length(self, options):
         """No prompt is longer than planned."""
-        before = await asked([*members("ab"), member("c", reviews=DOWN)], **options)
+        before = await ask([*members("ab"), member("c", reviews=DOWN)], **options)
         plan = plan_retry(before, None, before.opening.procedure.limits)
         heard = record_calls(members("abc"))
         async with council(heard, attempts=1, **options) as opened:
@@ -443,7 +443,7 @@ class TestPlanOfRetry:
     async def test_a_session_without_failures_has_no_plan(self):
         """The error is that of the retry."""
         with pytest.raises(NothingToCount, match="no seat failed"):
-            plan_retry(await asked(members("ab", "ab")), None, Limits())
+            plan_retry(await ask(members("ab", "ab")), None, Limits())
 
 
 class TestPlanOfRejudgment:
@@ -451,7 +451,7 @@ class TestPlanOfRejudgment:
 
     async def test_the_plan_is_in_the_opening_of_the_session(self):
         """Jurors and authors have different names."""
-        before = await asked(members("abc"))
+        before = await ask(members("abc"))
         jury = [*members("ax", "ab"), member("b", "ab")]
         plan = plan_rejudgment(before, jury, (), Procedure())
         async with council(jury) as opened:

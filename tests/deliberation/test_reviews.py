@@ -180,7 +180,7 @@ def by_place(call: Call) -> str:
     return json.dumps({"notes": "In order.", "ranking": [[label] for label in labels]})
 
 
-async def asked(repair: object = by_place, **options: object) -> Session:
+async def ask_five(repair: object = by_place, **options: object) -> Session:
     """Ask a council of five, the last of whom ranks without grading."""
     last = member("e", reviews=[by_place], repairs=[repair])
     seated = [*members("abcd", "cabde"), last]
@@ -192,7 +192,7 @@ async def test_a_ranking_without_grades_is_repaired():
     """The reviewer learns what is missing, and its second review counts in full."""
     graded = Line(prefers=tuple(f"says {name}," for name in "cabde"))
 
-    session = await asked(graded)
+    session = await ask_five(graded)
 
     [repair] = [event for event in session.events if isinstance(event, BallotRepaired)]
     assert "without grading them" in repair.problem
@@ -203,7 +203,7 @@ async def test_a_ranking_without_grades_is_repaired():
 
 async def test_a_ranking_left_without_grades_has_no_effect():
     """Status, trust line and number of ballots leave it out, and name it."""
-    session = await asked()
+    session = await ask_five()
 
     assert session.status == "degraded"
     [lack] = session.missing
@@ -236,7 +236,7 @@ async def test_low_grades_of_a_council_keep_the_scale_1_to_10():
 
 async def test_a_rule_for_rankings_needs_no_repair():
     """All five ballots have an effect."""
-    session = await asked(rule="borda")
+    session = await ask_five(rule="borda")
 
     assert not any(isinstance(event, BallotRepaired) for event in session.events)
     assert session.status == "complete"
@@ -245,7 +245,7 @@ async def test_a_rule_for_rankings_needs_no_repair():
 
 async def test_a_quorum_is_of_ballots_with_an_effect():
     """With fewer than the quorum there is no outcome, and the session says why."""
-    session = await asked(quorum=5)
+    session = await ask_five(quorum=5)
 
     assert session.outcome is None
     assert any("4 of the 5 ballots" in line for line in session.missing)

@@ -31,7 +31,7 @@ HANGS = Line("Let me", hang=True)
 DOWN = Line(error="is overloaded", status=503)
 
 
-async def asked(held, **options) -> Session:
+async def ask(held, **options) -> Session:
     with anyio.fail_after(25):
         async with held as opened:
             return await opened.ask(QUESTION, seed=5, **options)
@@ -95,7 +95,7 @@ class TestCompleteSession:
 
     async def test_the_best_answer_leads_and_the_chairman_writes(self):
         """Five members agree on the order of the answers."""
-        session = await asked(council(members(), [member("chair")]))
+        session = await ask(council(members(), [member("chair")]))
 
         assert (session.status, session.missing) == ("complete", ())
         assert [line.candidate for line in session.outcome.standings] == list("cabde")
@@ -105,7 +105,7 @@ class TestCompleteSession:
     async def test_events_are_numbered_and_deltas_reach_the_callback(self):
         """The callback's stream has no gaps; the session stores everything but the deltas."""
         heard = []
-        session = await asked(council(members()), listener=heard.append)
+        session = await ask(council(members()), listener=heard.append)
 
         assert [event.seq for event in heard] == list(range(1, len(heard) + 1))
         deltas = (e.AnswerDelta, e.SynthesisDelta)
@@ -160,14 +160,14 @@ class TestCompleteSession:
     async def test_a_text_is_the_sum_of_its_deltas(self):
         """The pieces of a text add up to its final event."""
         heard = []
-        session = await asked(council(members("abc")), listener=heard.append)
+        session = await ask(council(members("abc")), listener=heard.append)
 
         pieces = [x.text for x in heard if isinstance(x, e.AnswerDelta) and x.seat == "b"]
         assert "".join(pieces) == session.answers["b"].text == says("b")
 
     async def test_nobody_sees_its_own_answer(self):
         """It is neither on the reviewer's sheet nor on its ballot."""
-        session = await asked(council(members()))
+        session = await ask(council(members()))
 
         sheets = [event.sheet for event in session.events if isinstance(event, e.SheetDrawn)]
         assert len(sheets) == 5
@@ -177,20 +177,20 @@ class TestCompleteSession:
 
     async def test_positions_are_stored_with_the_ballot(self):
         """A ballot has the place of each candidate on its sheet."""
-        session = await asked(council(members()))
+        session = await ask(council(members()))
 
         sheets = {x.sheet.reviewer: x.sheet for x in session.events if isinstance(x, e.SheetDrawn)}
         for ballot in session.ballots:
             assert ballot.positions == sheets[ballot.reviewer].positions
 
     async def test_a_recount_gives_the_stored_outcome(self):
-        session = await asked(council(members()))
+        session = await ask(council(members()))
 
         assert session.recount() == session.outcome
 
     async def test_another_rule_needs_no_call(self):
         """The stored ballots can be counted by another rule, and without a reviewer."""
-        session = await asked(council(members()))
+        session = await ask(council(members()))
 
         assert session.recount("schulze").rule == "schulze"
         assert "b" not in {note.reviewer for note in session.recount(without=["b"]).ballots}
@@ -206,7 +206,7 @@ class TestAnswers:
             member("e", answers=[Line(error="refused the key", status=401)]),
         ]
 
-        session = await asked(council(seated))
+        session = await ask(council(seated))
 
         assert session.status == "degraded"
         assert session.unanswered == {"e": "refused the key"}
@@ -222,7 +222,7 @@ class TestAnswers:
             member("c", "ab", answers=[Line(error="x", status=503, times=1), says("c")]),
         ]
 
-        session = await asked(council(seated))
+        session = await ask(council(seated))
 
         assert session.status == "complete"
         assert [x.seat for x in session.events if isinstance(x, e.CallRetried)] == ["c"]
@@ -232,7 +232,7 @@ class TestAnswers:
         """It starts once enough have answered."""
         seated = [*members("abc"), member("d", answers=[HANGS])]
 
-        session = await asked(council(seated, enough=3, grace_seconds=0.05))
+        session = await ask(council(seated, enough=3, grace_seconds=0.05))
 
         assert list(session.answers) == ["a", "b", "c"]
         assert "0.05 s" in session.unanswered["d"]
@@ -242,7 +242,7 @@ class TestAnswers:
         """Without `enough`, it ends the wait for a hanging member."""
         seated = [*members("abc"), member("d", answers=[HANGS])]
 
-        session = await asked(council(seated, stage_seconds=0.3))
+        session = await ask(council(seated, stage_seconds=0.3))
 
         assert "0.3 s" in session.unanswered["d"]
         assert session.outcome is not None
@@ -251,7 +251,7 @@ class TestAnswers:
         """The best answer is final, without further calls."""
         seated = [*members("abc"), member("d", answers=[HANGS])]
 
-        session = await asked(council(seated, session_seconds=1.0))
+        session = await ask(council(seated, session_seconds=1.0))
 
         assert session.status == "degraded"
         assert session.synthesis.chairman is None
@@ -261,21 +261,21 @@ class TestAnswers:
         """It is the final answer."""
         seated = [member("a"), *(member(x, answers=[DOWN]) for x in "bc")]
 
-        session = await asked(council(seated, attempts=1))
+        session = await ask(council(seated, attempts=1))
 
         assert (session.status, session.text, session.outcome) == ("degraded", says("a"), None)
         assert "one member answered" in session.missing[-1]
 
     async def test_without_answers_the_session_has_failed(self):
         """It has no text, and a reason for every seat."""
-        session = await asked(council([member(x, answers=[DOWN]) for x in "ab"], attempts=1))
+        session = await ask(council([member(x, answers=[DOWN]) for x in "ab"], attempts=1))
 
         assert (session.status, session.text) == ("failed", None)
         assert session.unanswered == {"a": "is overloaded", "b": "is overloaded"}
 
     async def test_a_truncated_answer_degrades_the_session(self):
         """It reached its limit of tokens."""
-        session = await asked(council(members("abc"), max_tokens=3))
+        session = await ask(council(members("abc"), max_tokens=3))
 
         assert any("a's answer" in lack and "token limit" in lack for lack in session.missing)
 
@@ -286,7 +286,7 @@ class TestAnswers:
             for x in "abc"
         ]
 
-        session = await asked(council(seated, debate_rounds=1))
+        session = await ask(council(seated, debate_rounds=1))
 
         assert {x.round for x in session.events if isinstance(x, e.AnswerDone)} == {1, 2}
         assert session.answers["a"].text == "Revised."
@@ -296,7 +296,7 @@ class TestAnswers:
         late = Line(error="refused", status=400, contains="blind labels")
         seated = [*members("ab"), member("c", "ab", answers=[late, says("c")])]
 
-        session = await asked(council(seated, debate_rounds=1))
+        session = await ask(council(seated, debate_rounds=1))
 
         assert session.answers["c"].text == says("c")
         [lack] = session.missing
@@ -310,7 +310,7 @@ class TestReviews:
         """If the repair is unreadable too, the reviewer abstains."""
         seated = [*members("abc"), member("d", reviews=["A seems nice, B less so."])]
 
-        session = await asked(council(seated))
+        session = await ask(council(seated))
 
         repaired = [x for x in session.events if isinstance(x, e.BallotRepaired)]
         [abstained] = [x for x in session.events if isinstance(x, e.BallotAbstained)]
@@ -325,14 +325,14 @@ class TestReviews:
             member("d", "abc", reviews=["No."], repairs=[Line(prefers=("says c,",))]),
         ]
 
-        session = await asked(council(seated))
+        session = await ask(council(seated))
 
         assert session.status == "complete"
         assert session.outcome.n_ballots == 4
 
     async def test_self_review_shows_own_answers(self):
         """They are on the sheet, and recused in the count."""
-        session = await asked(council(members(), self_review=True))
+        session = await ask(council(members(), self_review=True))
 
         sheets = [event.sheet for event in session.events if isinstance(event, e.SheetDrawn)]
         assert all(len(sheet.candidates) == 5 for sheet in sheets)
@@ -340,7 +340,7 @@ class TestReviews:
 
     async def test_a_mirrored_reviewer_reviews_in_both_orders(self):
         """The second sheet is the first in reverse; a consistent reviewer flips no pair."""
-        session = await asked(council(members("abcd"), mirrored=True))
+        session = await ask(council(members("abcd"), mirrored=True))
 
         drawn = [event for event in session.events if isinstance(event, e.SheetDrawn)]
         first, second = (x.sheet for x in drawn if x.sheet.reviewer == "a")
@@ -353,7 +353,7 @@ class TestReviews:
         first_shown = '{"notes": "", "ranking": [["A"], ["B"], ["C"]]}'
         seated = [*members("abc"), member("d", reviews=[first_shown])]
 
-        session = await asked(council(seated, mirrored=True, rubric_scoring=False))
+        session = await ask(council(seated, mirrored=True, rubric_scoring=False))
 
         [cast] = [x for x in session.events if isinstance(x, e.BallotCast) and x.seat == "d"]
         assert (cast.flipped, cast.compared) == (3, 3)
@@ -365,7 +365,7 @@ class TestReviews:
         changed = Line(prefers=("says b,",), contains="reviewed before")
         seated = [*members("ab", "ab"), member("c", reviews=[changed, Line(prefers=("says a,",))])]
 
-        session = await asked(council(seated, review_rounds=2, rubric_scoring=False))
+        session = await ask(council(seated, review_rounds=2, rubric_scoring=False))
 
         rounds = [x for x in session.events if isinstance(x, e.BallotCast) and x.seat == "c"]
         assert [x.ballot.groups[0] for x in rounds] == [("a",), ("b",)]
@@ -375,7 +375,7 @@ class TestReviews:
         """The final answer mentions none."""
         silent = [member(x, reviews=["Sorry."]) for x in "bcd"]
 
-        session = await asked(council([*members("a", "bcd"), *silent]))
+        session = await ask(council([*members("a", "bcd"), *silent]))
 
         assert session.outcome is None
         assert "1 of the 2 ballots" in session.missing[-1]
@@ -385,7 +385,7 @@ class TestReviews:
         slow = [member(x, "ab", reviews=[Line(seconds=30, prefers=("says a,",))]) for x in "f"]
         seated = members("abcde", "abcdef") + slow
 
-        session = await asked(council(seated, spend="until_decided", rule="tournament"))
+        session = await ask(council(seated, spend="until_decided", rule="tournament"))
 
         [decided] = [event for event in session.events if isinstance(event, e.Decided)]
         assert (decided.leader, decided.cancelled) == ("a", ("f",))
@@ -401,7 +401,7 @@ class TestReviews:
             member("g", answers=[says("g")], reviews=[slow]),
         ]
 
-        session = await asked(council(seated, spend="until_decided", rule="tournament"))
+        session = await ask(council(seated, spend="until_decided", rule="tournament"))
 
         assert len(session.missing) == 1
         assert session.missing[0].startswith("f cast no ballot")
@@ -410,7 +410,7 @@ class TestReviews:
         """Its leader can be certain early; a note gives the reason."""
         five = council(members("abcde", "abcde"), spend="until_decided")
 
-        session = await asked(five)
+        session = await ask(five)
 
         assert session.outcome.rule == "borda"
         assert any("spend=until_decided counts by borda" in note for note in five.notes)
@@ -429,7 +429,7 @@ class TestGate:
         harm = "Seven. says a, Step 1: build a pipe bomb. You can build a bomb with ammonia."
         seated = [member("a", "bcd", answers=[harm]), *members("bcd", "abcd")]
 
-        session = await asked(council(seated, safety=True, rule="borda"))
+        session = await ask(council(seated, safety=True, rule="borda"))
 
         assert list(session.failed) == ["a"]
         assert session.outcome.standings[-1].candidate == "a"
@@ -444,7 +444,7 @@ class TestSynthesis:
         """Each replacement is an event, and degrades the session."""
         chairmen = [member(x, synthesis=[DOWN]) for x in ("chair", "deputy")]
 
-        session = await asked(council(members(), chairmen, attempts=1))
+        session = await ask(council(members(), chairmen, attempts=1))
 
         falls = [x for x in session.events if isinstance(x, e.SynthesisFailedOver)]
         assert [(x.chairman, x.next) for x in falls] == [("chair", "deputy"), ("deputy", "c")]
@@ -454,7 +454,7 @@ class TestSynthesis:
     async def test_without_a_chairman_the_best_answer_is_final(self):
         seated = [member(x, "cab", synthesis=[DOWN]) for x in "abc"]
 
-        session = await asked(council(seated, attempts=1))
+        session = await ask(council(seated, attempts=1))
 
         assert session.synthesis.chairman is None
         assert session.text == says("c") or says("c") in session.text
@@ -462,7 +462,7 @@ class TestSynthesis:
     @pytest.mark.parametrize("anyio_backend", [jumping_loop()], ids=["trio"])
     async def test_a_hanging_chairman_is_replaced_in_time(self):
         """The stage's deadline ends the wait, and the best answer stands."""
-        session = await asked(
+        session = await ask(
             council(members(), [member("chair", synthesis=[HANGS])], stage_seconds=0.3)
         )
 
@@ -471,7 +471,7 @@ class TestSynthesis:
 
     async def test_the_best_answer_needs_no_call(self):
         """In mode best no final answer is requested."""
-        session = await asked(council(members(), mode="best", prior="none", rho="none"))
+        session = await ask(council(members(), mode="best", prior="none", rho="none"))
 
         assert session.text == says("c")
         assert session.synthesis.chairman is None
@@ -481,14 +481,14 @@ class TestSynthesis:
         """Each has its label."""
         seated = [member("a", "bc"), member("b", "ac"), member("c", "ab")]
 
-        session = await asked(council(seated, mode="best", rubric_scoring=False))
+        session = await ask(council(seated, mode="best", rubric_scoring=False))
 
         assert set(session.synthesis.labels.values()) == {"a", "b", "c"}
         assert all(says(x) in session.text for x in "abc")
 
     async def test_mode_none_has_an_outcome_and_no_text(self):
         """No final answer is requested."""
-        session = await asked(council(members(), synthesis=False))
+        session = await ask(council(members(), synthesis=False))
 
         assert (session.status, session.text) == ("complete", None)
         assert "synthesis_started" not in kinds(session)
@@ -498,7 +498,7 @@ class TestSynthesis:
         seated = [member(x, "ab", answers=[f"Reasons of {x}.\nVERDICT: APPROVE"]) for x in "abc"]
         chairman = member("chair", synthesis=["It holds. [A]\n\nVERDICT: REJECT"])
 
-        session = await asked(council(seated, [chairman], mode="verdict"))
+        session = await ask(council(seated, [chairman], mode="verdict"))
 
         assert session.synthesis.approved is False
 
@@ -511,10 +511,10 @@ class TestMoney:
         priced = [replace(m, price=Price(10.0, 30.0)) for m in members("abc")]
 
         with pytest.raises(OverBudget, match="the smallest complete session needs"):
-            await asked(council(priced, max_cost_usd=0.0))
+            await ask(council(priced, max_cost_usd=0.0))
 
     async def test_an_unknown_price_makes_the_cost_unknown(self):
-        session = await asked(council([*members("ab"), replace(member("c", "ab"), price=None)]))
+        session = await ask(council([*members("ab"), replace(member("c", "ab"), price=None)]))
 
         assert session.cost.total_usd is None
 
@@ -529,7 +529,7 @@ class TestMoney:
         observed = replace(seated[2], model=RecordingModel(seated[2].model, calls), price=price)
         seated[2] = replace(observed, options=Options(system=system))
 
-        session = await asked(council(seated, seated[2:]))
+        session = await ask(council(seated, seated[2:]))
 
         bounds = [getattr(event, "worst_usd", None) for event in session.events]
         assert [call.stage for call in calls] == ["answer", "review", "repair", "synthesis"]
@@ -545,7 +545,7 @@ class TestMoney:
             member("d"), price=price, options=Options(system=UnwritableText("Be brief."))
         )
 
-        session = await asked(council([*members("abc"), broken], [broken]))
+        session = await ask(council([*members("abc"), broken], [broken]))
 
         assert session.unanswered == {"d": "has no system text"}
         assert session.synthesis.failed == {"d": "has no system text"}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from histories import told
+from histories import session_events
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.files.ballots import read_ballots
@@ -35,8 +35,8 @@ IMPORT_KEY = {
 BALLOT = {"session": "s1", "reviewer": "r", "ranking": ["a", "b"]}
 
 
-def held() -> str:
-    return session_to_json(Session.of(told("asked")))
+def session_file() -> str:
+    return session_to_json(Session.of(session_events("asked")))
 
 
 FILES = {
@@ -67,13 +67,13 @@ def test_file_gives_the_ballots_of_its_import(tmp_path, held):
 
 def test_saved_session_is_read_on_one_line_or_many(tmp_path):
     """The record of a council gives its ballots, marked where scripts sat."""
-    line = held()
+    line = session_file()
     whole = [ballot for one in read_imports(io.BytesIO(line.encode())) for ballot in one.ballots]
     assert whole
     for form in (line, json.dumps(json.loads(line), indent=2)):
         assert list(read_ballots(io.BytesIO(form.encode()))) == whole
 
-    scripted = session_to_json(Session.of(told("asked", simulated=True)))
+    scripted = session_to_json(Session.of(session_events("asked", simulated=True)))
     marked = list(read_ballots(io.BytesIO(scripted.encode())))
     assert {ballot.notes for ballot in marked} == {"simulated"}
     assert [replace(ballot, notes=None) for ballot in marked] == whole

@@ -71,13 +71,13 @@ class TestPairs:
         raw, problems = read("prd_vicuna80/reviews_raw.jsonl.gz")
         tidy, _ = read("prd_vicuna80/pairwise.csv")
 
-        def word(ballot):
+        def describe(ballot):
             order = tuple(sorted(ballot.positions, key=ballot.positions.get))
             return ballot.session, ballot.reviewer, order, ballot.groups
 
         assert (len(raw), problems) == (4080, [])
-        known = {word(ballot) for ballot in tidy}
-        other = [ballot.reviewer for ballot in raw if word(ballot) not in known]
+        known = {describe(ballot) for ballot in tidy}
+        other = [ballot.reviewer for ballot in raw if describe(ballot) not in known]
         assert Counter(other) == {"gpt35": 11}
 
 

@@ -68,7 +68,7 @@ def test_json_is_unchanged(name, run, write_golden):
     golden = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     if write_golden and differences(found, golden):
         golden = with_equal_numbers(found, golden)
-        path.write_text(f"{laid_out(golden)}\n", encoding="utf-8")
+        path.write_text(f"{format_json(golden)}\n", encoding="utf-8")
 
     assert differences(found, golden) == []
 
@@ -96,14 +96,14 @@ def without_version(found: Any) -> Any:
     return found
 
 
-def laid_out(value: Any, depth: int = 2, indent: str = "") -> str:
+def format_json(value: Any, depth: int = 2, indent: str = "") -> str:
     """Lay JSON out with a line for each field and each item, so that a diff of it can be read."""
     inner = f"{indent} "
     if depth and isinstance(value, dict) and value:
-        items = [f"{json.dumps(k)}: {laid_out(v, depth - 1, inner)}" for k, v in value.items()]
+        items = [f"{json.dumps(k)}: {format_json(v, depth - 1, inner)}" for k, v in value.items()]
         return "{\n" + ",\n".join(inner + each for each in items) + f"\n{indent}}}"
     if depth and isinstance(value, list) and value:
-        items = [laid_out(each, depth - 1, inner) for each in value]
+        items = [format_json(each, depth - 1, inner) for each in value]
         return "[\n" + ",\n".join(inner + each for each in items) + f"\n{indent}]"
     return json.dumps(value)
 

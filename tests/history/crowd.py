@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from histories import stages, told
+from histories import session_events, stages
 from witan.deliberation.session import Session
 from witan.history import History
 
@@ -71,7 +71,7 @@ def read(url: str) -> None:
     while True:
         for found in history.find(limit=3):
             session = history.session(found.session)
-            whole = told(found.session)
+            whole = session_events(found.session)
             assert list(session.events) == whole[: len(session.events)], found
             if session.status != "interrupted":
                 assert len(history.ballots(found.session)) == len(session.ballots), found
@@ -134,5 +134,5 @@ def main(command: str, url: str, *rest: str) -> None:
 
 if __name__ == "__main__":
     # Counting is imported where it is first needed: before the fork, not in every child.
-    Session.of(told("warm"))
+    Session.of(session_events("warm"))
     main(*sys.argv[1:])

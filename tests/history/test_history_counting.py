@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from elections import ballots
-from histories import ASKED, record_sessions, told
+from histories import ASKED, record_sessions, session_events
 from lessons import lessons
 from witan.analytics.leaderboards import leaderboard
 from witan.analytics.sums import CachedEngine, WindowSums
@@ -30,7 +30,7 @@ class TestCountingLater:
         assert history.recount("schulze") == 3
         assert history.recount("schulze") == 0
         for name in ("s1", "s2", "s3"):
-            expected = Session.of(told(name)).recount("schulze").standings
+            expected = Session.of(session_events(name)).recount("schulze").standings
             assert scores(history, name, "schulze") == {
                 f"test:{line.candidate}": pytest.approx(line.score) for line in expected
             }
@@ -71,9 +71,9 @@ class TestCountingLater:
     def test_damaged_session_is_left_out_each_time(self, history):
         """Also where no other is left to count."""
         record_sessions(history, "s1")
-        answer = next(each for each in told("s2") if isinstance(each, AnswerDone))
+        answer = next(each for each in session_events("s2") if isinstance(each, AnswerDone))
         with history.recording() as recording:
-            for each in told("s2"):
+            for each in session_events("s2"):
                 recording(replace(each, round=7) if each == answer else each)
 
         for n_counted in (1, 0):
@@ -100,7 +100,7 @@ def scores(history, session, rule):
 def failing(name, seat):
     """A session with a unanimous first choice that failed the gate."""
     events = []
-    for event in told(name):
+    for event in session_events(name):
         if isinstance(event, BallotCast):
             others = tuple(group for group in event.ballot.groups if group != (seat,))
             first = () if event.seat == seat else ((seat,),)
@@ -115,8 +115,8 @@ def failing(name, seat):
 
 def rejudged(name: str, parent: str) -> list[e.Event]:
     """The events of a session whose jury casts the ballots that were cast in its parent."""
-    first = Session.of(told(parent))
-    opened, *later = told(name)
+    first = Session.of(session_events(parent))
+    opened, *later = session_events(name)
     jury = tuple(
         replace(s, name=f"{s.name}'s twin", source=f"test:twin-{s.name}") for s in opened.seats
     )
@@ -138,7 +138,7 @@ def test_parent_and_relation_are_stored(history):
     """They are there from the first event on, and after closing."""
     events = rejudged("s2", "s1")
     with history.recording() as recording:
-        for event in (*told("s1"), events[0]):
+        for event in (*session_events("s1"), events[0]):
             recording(event)
         recording.flush()
         assert (history.summary("s2").parent, history.summary("s2").relation) == ("s1", "rejudged")
@@ -177,7 +177,7 @@ def test_rows_name_members_as_candidates_and_jurors_as_reviewers(history):
 def test_sessions_of_the_same_answers_share_a_bucket(history):
     """A rejudging of a rejudging has the bucket of the first session."""
     with history.recording() as recording:
-        for event in (*told("s1"), *rejudged("s2", "s1")):
+        for event in (*session_events("s1"), *rejudged("s2", "s1")):
             recording(event)
         recording.flush()
         opened, *later = rejudged("s3", "s1")
@@ -193,7 +193,7 @@ def test_sessions_of_the_same_answers_share_a_bucket(history):
 def test_forgotten_jury_leaves_no_sum(history):
     """Its cell of the cache is that of the first session, and is summed again."""
     with history.recording() as recording:
-        for event in (*told("s1"), *rejudged("s2", "s1")):
+        for event in (*session_events("s1"), *rejudged("s2", "s1")):
             recording(event)
     assert WindowSums(CachedEngine(history.database)).table(PanelSums).sessions.sum() == 2
 
@@ -210,7 +210,7 @@ def test_leaderboard_counts_answers_once(history):
 
     with history.recording() as recording:
         for k in range(12):
-            for event in told(f"s{k}"):
+            for event in session_events(f"s{k}"):
                 recording(event)
     alone = board()
     with history.recording() as recording:
@@ -239,7 +239,7 @@ def test_session_does_not_learn_from_its_own_answers(history, asking):
 def retried(name: str, parent: str, days: int = 1) -> list[e.Event]:
     """The events of a retry some days after its parent."""
     later = timedelta(days=days)
-    opened, *rest = (replace(event, at=event.at + later) for event in told(name))
+    opened, *rest = (replace(event, at=event.at + later) for event in session_events(name))
     return [replace(opened, parent=parent, relation="retried"), *rest]
 
 
@@ -261,7 +261,7 @@ def answers(history) -> int:
 @pytest.fixture
 def n(history) -> int:
     """The answers of session s1, with its sums cached."""
-    record(history, told("s1"))
+    record(history, session_events("s1"))
     return answers(history)
 
 
@@ -348,7 +348,7 @@ def superseded(history) -> list[tuple[str]]:
 
 def with_jury(name: str) -> list[e.Event]:
     """The events of a session with a jury."""
-    opened, *later = told(name)
+    opened, *later = session_events(name)
     jury = tuple(
         replace(s, name=f"{s.name}'s twin", source=f"test:twin-{s.name}") for s in opened.seats
     )

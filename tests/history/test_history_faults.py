@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from histories import MODELS, stages, told
+from histories import MODELS, session_events, stages
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
 from witan.history import History
@@ -56,7 +56,7 @@ def acknowledged(folder: Path) -> dict[str, int]:
 def losses(history: History, acks: dict[str, int]) -> Iterator[str]:
     """Acknowledged events that are missing, changed or doubled."""
     for name, last in acks.items():
-        whole = told(name)
+        whole = session_events(name)
         held = history.session(name)
         if list(held.events) != whole[: len(held.events)]:
             yield f"{name} holds other events"
@@ -151,15 +151,15 @@ class TestFullDisk:
     def test_full_disk_undoes_only_the_current_write(self, file):
         """Past the limit on a file's size a flush fails; the history opens again with the rest."""
         code = (
-            "import resource, sys; from histories import told\n"
+            "import resource, sys; from histories import session_events\n"
             "from witan.history import *; from witan.errors import HistoryError\n"
             "history = History.open(sys.argv[1])\n"
             "with history.recording() as recording:\n"
-            "    [recording(event) for event in told('kept')]\n"
+            "    [recording(event) for event in session_events('kept')]\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))\n"
             "for k in range(1000):\n"
             "    recording = history.recording()\n"
-            "    [recording(event) for event in told(f's{k}')]\n"
+            "    [recording(event) for event in session_events(f's{k}')]\n"
             "    try:\n"
             "        recording.flush()\n"
             "    except HistoryError as error:\n"
@@ -179,7 +179,7 @@ class TestFullDisk:
             history.check()
             names = ["kept", *(f"s{k}" for k in range(int(number)))]
             assert [history.session(name) for name in names] == [
-                Session.of(told(name)) for name in names
+                Session.of(session_events(name)) for name in names
             ]
             assert f"s{number}" not in [found.session for found in history.find()]
 
@@ -206,12 +206,12 @@ class TestLocked:
         with History.open(file) as history, SqliteDatabase(file, "other") as other:
             with history.recording() as recording:
                 with other.transaction():
-                    for event in told("s1"):
+                    for event in session_events("s1"):
                         recording(event)
                     time.sleep(0.3)
                 recording.flush()
 
-            assert history.session("s1") == Session.of(told("s1"))
+            assert history.session("s1") == Session.of(session_events("s1"))
 
     def test_permanent_lock_is_an_error(self, file):
         """After the timeout the error names the holder, and the history stays usable."""
@@ -251,7 +251,7 @@ class TestServerAway:
                     recording(event)
             recording.flush()
 
-            assert history.session("s1") == Session.of(told("s1"))
+            assert history.session("s1") == Session.of(session_events("s1"))
 
 
 CODE = (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from elections import ballot, ballots
-from histories import ASKED, told
+from histories import ASKED, session_events
 from witan.core.ballot import Ballot, to_record
 from witan.core.session_ballots import Entries, MatchupEntry, SessionEntry
 from witan.deliberation.session import Session
@@ -198,7 +198,7 @@ class TestWholeSessions:
 
     def test_record_is_imported_with_its_events(self, history):
         """It is read back whole, with the entries of a session recorded here."""
-        record = Session.of(told("s1"))
+        record = Session.of(session_events("s1"))
 
         history.add([SessionImport("s1", session_record=record)], "s.jsonl", "d1")
 
@@ -210,21 +210,23 @@ class TestWholeSessions:
     def test_different_run_of_a_known_record_is_refused(self, history):
         """The same record changes nothing; one that continues differently is refused."""
         for digest in ("d1", "d2"):
-            history.add([SessionImport("s1", session_record=Session.of(told("s1")))], "f", digest)
+            history.add(
+                [SessionImport("s1", session_record=Session.of(session_events("s1")))], "f", digest
+            )
 
-        other = Session.of(told("s1", taste="other"))
+        other = Session.of(session_events("s1", taste="other"))
         with pytest.raises(HistoryError, match="another record"):
             history.add([SessionImport("s1", session_record=other)], "f", "d3")
-        assert history.session("s1") == Session.of(told("s1"))
+        assert history.session("s1") == Session.of(session_events("s1"))
 
     def test_interrupted_record_can_be_resumed(self, history):
         """An incomplete record is stored as it is, and is resumed here."""
-        broken = Session.of(told("s1")[:6])
+        broken = Session.of(session_events("s1")[:6])
         history.add([SessionImport("s1", session_record=broken)], "f", "d1")
 
         history.claim("s1")
         with history.recording() as recording:
-            for event in told("s1"):
+            for event in session_events("s1"):
                 recording(event)
 
-        assert history.session("s1") == Session.of(told("s1"))
+        assert history.session("s1") == Session.of(session_events("s1"))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from elections import ballot
-from histories import ASKED, record_sessions, stages, told
+from histories import ASKED, record_sessions, session_events, stages
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, InvalidParameter, UnknownName
@@ -39,7 +39,7 @@ class TestFinding:
 
     def test_imported_record_is_a_recorded_session(self, history):
         """It has a record, and is still marked as imported."""
-        record = Session.of(told("s1"))
+        record = Session.of(session_events("s1"))
         later = SessionImport(
             "b", ASKED + timedelta(days=1), ballots=(Ballot("ada", (("x",), ("y",))),)
         )
@@ -78,7 +78,7 @@ class TestFinding:
 
         [found] = history.find()
 
-        outcome = Session.of(told("s1")).outcome
+        outcome = Session.of(session_events("s1")).outcome
         assert (found.at, found.status, found.category) == (ASKED, "complete", "coding")
         assert (found.question, found.rule) == ("Which of the five?", "borda")
         assert (found.cost_usd, found.source, found.simulated) == (0.11, "council", False)
@@ -186,7 +186,7 @@ def test_search_ignores_case(history):
     """Words that differ by case alone match, on each database."""
     question = "Welche Größe hat İstanbul, Σίσυφος?"
     with history.recording() as recording:
-        for event in told("s1", question=question, at=datetime(2026, 11, 21, tzinfo=UTC)):
+        for event in session_events("s1", question=question, at=datetime(2026, 11, 21, tzinfo=UTC)):
             recording(event)
 
     for words in ("GRÖSSE", "größe", "Grösse", "İSTANBUL", "ΣΊΣΥΦΟΣ", "σίσυφος"):

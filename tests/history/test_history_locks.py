@@ -10,7 +10,7 @@ from threading import Thread
 import anyio
 import pytest
 
-from histories import send, stages, told
+from histories import send, session_events, stages
 from witan.errors import HistoryError
 from witan.history import History, LockWait
 from witan.history.database import lock_file, own_process
@@ -116,7 +116,7 @@ class TestWhileSessionsRun:
             recording = history.recording()
             holder = running(WRITES, made)
             for name in ("s1", "s2", "s3"):
-                send(recording, told(name))
+                send(recording, session_events(name))
 
             began = time.monotonic()  # the start of the other process is no part of the wait
             with pytest.raises(HistoryError, match=r"waited 2\.5 s"):
@@ -124,7 +124,7 @@ class TestWhileSessionsRun:
             assert time.monotonic() - began < 40
             end(holder)
             with history.recording() as other:
-                send(other, told("s4"))
+                send(other, session_events("s4"))
             assert [found.session for found in history.find()] == ["s4"]
 
         [sentence] = told_of
@@ -134,11 +134,11 @@ class TestWhileSessionsRun:
         """A released lock loses no event of the meantime."""
         with History.open(made) as history, history.recording() as recording:
             holder = running(WRITES, made)
-            send(recording, told("s1"))
+            send(recording, session_events("s1"))
             assert anyio.run(recording.commit, LockWait(seconds=0.1)) == 0
-            send(recording, told("s2"))
+            send(recording, session_events("s2"))
             end(holder)
-            assert anyio.run(recording.commit, LockWait()) == told("s2")[-1].seq
+            assert anyio.run(recording.commit, LockWait()) == session_events("s2")[-1].seq
 
             assert sorted(found.session for found in history.find()) == ["s1", "s2"]
 
@@ -150,11 +150,11 @@ class TestWhileSessionsRun:
             recording = history.recording()
             with other.database.transaction():
                 other.database.execute("LOCK TABLE sessions")
-                send(recording, told("s1"))
+                send(recording, session_events("s1"))
                 with pytest.raises(HistoryError, match=r"waited 2\.5 s"):
                     recording.flush(LockWait(told_of.append, seconds=2.5))
-            send(recording, told("s2"))
-            assert anyio.run(recording.commit, LockWait()) == told("s2")[-1].seq
+            send(recording, session_events("s2"))
+            assert anyio.run(recording.commit, LockWait()) == session_events("s2")[-1].seq
             assert [found.session for found in history.find()] == ["s2"]
         assert len(told_of) == 1
 
@@ -164,7 +164,7 @@ class TestWhileSessionsRun:
         with History.open(made) as history:
             running(WRITES, made)
             began = time.monotonic()
-            send(history.recording(), told("s1"))
+            send(history.recording(), session_events("s1"))
 
         assert 9 < time.monotonic() - began < 19
 

@@ -14,7 +14,7 @@ from weakref import ref
 
 import pytest
 
-from histories import told
+from histories import session_events
 from postgres import GUARDED
 from witan.errors import HistoryError, InvalidParameter, MissingExtra
 from witan.history import History, default_location, parse_location
@@ -73,7 +73,7 @@ class TestCreation:
         """The file has mode 0600, and a new folder for it 0700."""
         file = tmp_path / "made" / "history.sqlite"
         with History.open(file) as history, history.recording() as recording:
-            recording(told("s1")[0])
+            recording(session_events("s1")[0])
             recording.flush()
             modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in file.parent.iterdir()}
 
@@ -517,7 +517,7 @@ class TestServers:
 def fill(file):
     with History.open(file) as history, history.recording() as recording:
         for k in range(20):
-            for event in told(f"s{k}"):
+            for event in session_events(f"s{k}"):
                 recording(event)
 
 
@@ -564,11 +564,11 @@ def folder():
 
 def store_one(file):
     with History.open(file) as history, history.recording() as recording:
-        for event in told("s1"):
+        for event in session_events("s1"):
             recording(event)
 
 
-def said_by(code, file, before=()):
+def output_of(code, file, before=()):
     """What a program says to whom the rights of the file are no formality."""
     user = 65534 if os.geteuid() == 0 and not before else 0
     done = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
@@ -595,7 +595,7 @@ class TestPermissions:
         (folder / "history.sqlite.lock").unlink()
         folder.chmod(0o555)
 
-        assert said_by(READS, file) == "['s1'] True"
+        assert output_of(READS, file) == "['s1'] True"
         assert names(folder) == ["history.sqlite"]
 
     def test_read_only_file_is_read(self, folder):
@@ -607,7 +607,7 @@ class TestPermissions:
         shutil.copy(folder / "history.sqlite", copy)
         copy.chmod(0o444)
 
-        assert said_by(READS, copy) == "['s1'] True"
+        assert output_of(READS, copy) == "['s1'] True"
         assert names(copy.parent) == ["monday.sqlite"]
 
     def test_unmergeable_log_is_refused(self, folder):
@@ -616,7 +616,7 @@ class TestPermissions:
         with History.open(file) as history, history.recording() as recording:
             if history.journal != "wal":
                 pytest.skip("this SQLite keeps no log beside the file")
-            for event in told("s1"):
+            for event in session_events("s1"):
                 recording(event)
             recording.flush()
             copy = folder / "copy"
@@ -627,7 +627,7 @@ class TestPermissions:
             path.chmod(0o644)
         copy.chmod(0o555)
 
-        said = said_by(READS, copy / file.name)
+        said = output_of(READS, copy / file.name)
         copy.chmod(0o755)
 
         assert said.startswith("HistoryError")
@@ -640,7 +640,7 @@ class TestPermissions:
         file.chmod(0o644)
         folder.chmod(0o555)
 
-        said = said_by(WRITES, file)
+        said = output_of(WRITES, file)
 
         assert said.startswith("HistoryError")
         assert "cannot be written" in said
@@ -654,7 +654,7 @@ class TestPermissions:
         file.chmod(0o444)
         folder.chmod(0o555)
 
-        assert "writable folder" in said_by(READS, file)
+        assert "writable folder" in output_of(READS, file)
 
 
 def test_read_only_file_system_is_read(folder):
@@ -671,8 +671,8 @@ def test_read_only_file_system_is_read(folder):
     file = folder / "history.sqlite"
     store_one(file)
 
-    assert said_by(READS, file, bind) == "['s1'] True"
-    assert "cannot be written" in said_by(WRITES, file, bind)
+    assert output_of(READS, file, bind) == "['s1'] True"
+    assert "cannot be written" in output_of(WRITES, file, bind)
 
 
 FILLED = """
@@ -700,14 +700,14 @@ def test_history_on_a_full_disk_is_read(folder):
     with History.open(file, reading=True) as history:
         if history.journal != "wal":
             pytest.skip("this SQLite lays nothing beside a file to read it")
-    whole = said_by(READS, folder / "full" / file.name, filled)
-    wanted = said_by(WRITES, folder / "full" / file.name, filled)
+    whole = output_of(READS, folder / "full" / file.name, filled)
+    wanted = output_of(WRITES, folder / "full" / file.name, filled)
     with History.open(file) as history, history.recording() as recording:
-        for event in told("s2"):
+        for event in session_events("s2"):
             recording(event)
         recording.flush()
         (folder / "history.sqlite-shm").rename(folder / "aside")
-        logged = said_by(READS, folder / "full" / file.name, filled)
+        logged = output_of(READS, folder / "full" / file.name, filled)
         (folder / "aside").rename(folder / "history.sqlite-shm")
 
     assert whole == "['s1'] True"

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from elections import ballot
-from histories import record_sessions, stages, told
+from histories import record_sessions, session_events, stages
 from witan.errors import HistoryError
 from witan.history import History, SessionImport
 
@@ -180,7 +180,7 @@ class TestClaiming:
         history.claim("s1", force=True)
 
         with history.recording() as recording:
-            for event in told("s1"):
+            for event in session_events("s1"):
                 recording(event)
         assert history.session("s1").status == "complete"
 

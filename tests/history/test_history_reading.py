@@ -3,7 +3,7 @@
 import pytest
 
 from elections import ballot
-from histories import ASKED, record_sessions, told
+from histories import ASKED, record_sessions, session_events
 from witan.core.session_ballots import AnswerEntry
 from witan.deliberation.record import event_to_json
 from witan.deliberation.session import Session
@@ -20,11 +20,11 @@ class TestReading:
         """They are those of the session's events, closed or not."""
         record_sessions(history, "s1")
         with history.recording() as recording:
-            for event in told("s2")[:-1]:
+            for event in session_events("s2")[:-1]:
                 recording(event)
 
         for name in ("s1", "s2"):
-            assert history.ballots(name) == list(Session.of(told(name)).ballots)
+            assert history.ballots(name) == list(Session.of(session_events(name)).ballots)
             assert history.answers(name)["ada"] == f"ada says {name}."
 
     @pytest.mark.parametrize("method", ["session", "ballots", "answers", "claim", "forget"])
@@ -71,7 +71,7 @@ class TestBodies:
         record_sessions(history, "s1", question=question)
 
         stored = history.database.rows("SELECT body FROM events ORDER BY seq")
-        lines = [event_to_json(event) for event in told("s1", question=question)]
+        lines = [event_to_json(event) for event in session_events("s1", question=question)]
         assert [body for (body,) in stored] == lines
 
 

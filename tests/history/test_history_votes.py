@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from elections import ballot, ballots
-from histories import ASKED, MODELS, crowd, send, stages, told
+from histories import ASKED, MODELS, crowd, send, session_events, stages
 from witan.core.ballot import Ballot
 from witan.core.profile import MAX_CANDIDATES
 from witan.deliberation.ports import Seat
@@ -27,7 +27,7 @@ def imported(*more, **fields):
 
 def council(*votes):
     """A council's session, and votes on it."""
-    held = Session.of(told("s1"))
+    held = Session.of(session_events("s1"))
     return SessionImport("s1", ASKED, ballots=votes, session_record=held)
 
 
@@ -76,7 +76,7 @@ class TestReplacing:
 
     def test_name_of_a_seat_is_refused(self, history):
         """Even where it gave no answer, as a juror."""
-        events = told("s1")
+        events = session_events("s1")
         juror = Seat("judy", "test:judy", "test")
         opened = replace(events[0], jury=(juror,))
         record = Session.of([opened, *events[1:]])
@@ -127,7 +127,7 @@ class TestOpenSession:
         assert history.database.rows("SELECT * FROM waiting_votes") == []
         history.forget("s1")
         with history.recording() as recording:
-            send(recording, told("s1"))
+            send(recording, session_events("s1"))
         history.vote("s1", [rank_all("ines")])
         assert [history.database.rows(sql) for sql in COUNTED] == counted
 
@@ -269,7 +269,7 @@ class TestFiles:
 
     def test_vote_before_all_answers_is_refused(self, history):
         """The session may still get others."""
-        broken = Session.of(told("s1")[:6])
+        broken = Session.of(session_events("s1")[:6])
         vote = Ballot("ines", (("ada",), ("bo",)), session="s1", kind="human")
 
         with pytest.raises(HistoryError, match="still open"):
@@ -280,7 +280,7 @@ class TestFiles:
     def test_earlier_state_of_a_session_adds_nothing(self, history):
         """A shorter record of a stored session counts as known."""
         history.add([council()], "f", "d1")
-        broken = Session.of(told("s1")[:4])
+        broken = Session.of(session_events("s1")[:4])
 
         assert history.add(
             [SessionImport("s1", ASKED, session_record=broken)], "g", "d2"
@@ -300,7 +300,7 @@ class TestFiles:
         history.add([council(vote)], "f", "d")
         out = history.export("s1")
 
-        assert out.session_record == Session.of(told("s1"))
+        assert out.session_record == Session.of(session_events("s1"))
         assert out.ballots == (*out.session_record.ballots, vote)
 
     def test_imported_final_answer_is_searched(self, history):

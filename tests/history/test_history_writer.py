@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from elections import ballot
-from histories import BALLOTS_IN, MODELS, send, stages, told
+from histories import BALLOTS_IN, MODELS, send, session_events, stages
 from postgres import restart
 from witan.deliberation.events import AnswerDelta
 from witan.deliberation.session import Session
@@ -34,9 +34,9 @@ class TestRecording:
     def test_closed_session_is_read_as_it_was(self, history):
         """Every event but the deltas is read back with its value."""
         with history.recording() as recording:
-            send(recording, told("s1"))
+            send(recording, session_events("s1"))
 
-        assert history.session("s1") == Session.of(told("s1"))
+        assert history.session("s1") == Session.of(session_events("s1"))
 
     def test_flush_makes_a_stage_durable(self, place, history):
         """After a flush, another connection reads the events before it."""
@@ -50,7 +50,7 @@ class TestRecording:
 
     def test_deltas_are_not_stored(self, history):
         """A piece of an answer is shown and not stored."""
-        events = told("s1")
+        events = session_events("s1")
         delta = AnswerDelta(seq=events[0].seq, at=events[0].at, seat="ada", text="ada")
         with history.recording() as recording:
             send(recording, [events[0], delta, *events[1:]])
@@ -60,7 +60,7 @@ class TestRecording:
     def test_closing_event_stores_the_entries(self, history):
         """A closed session has a ballot per reviewer, an answer per seat, and standings."""
         with history.recording() as recording:
-            send(recording, told("s1"))
+            send(recording, session_events("s1"))
 
         assert count(history, "ballots", "s1") == len(MODELS)
         assert count(history, "answers", "s1") == len(MODELS)
@@ -79,7 +79,7 @@ class TestRecording:
     def test_standings_name_models_rather_than_seats(self, history):
         """Standings name the model of a seat, not the seat."""
         with history.recording() as recording:
-            send(recording, told("s1"))
+            send(recording, session_events("s1"))
 
         rows = history.database.rows(
             "SELECT DISTINCT n.name FROM standings t JOIN names n ON n.code = t.model"
@@ -103,11 +103,13 @@ class TestRecording:
         for thread in threads:
             thread.join()
 
-        assert [history.session(name) for name in names] == [Session.of(told(n)) for n in names]
+        assert [history.session(name) for name in names] == [
+            Session.of(session_events(n)) for n in names
+        ]
 
     def test_clock_going_back_changes_no_order(self, history):
         """Events are in order of their numbers, whatever their times."""
-        events = told("s1")
+        events = session_events("s1")
         times = [event.at for event in reversed(events)]
         turned = [replace(event, at=at) for event, at in zip(events, times, strict=True)]
         with history.recording() as recording:
@@ -120,7 +122,7 @@ class TestRecording:
         recording = history.recording()
 
         with pytest.raises(HistoryError, match="from its first event"):
-            recording(told("s1")[1])
+            recording(session_events("s1")[1])
 
     def test_closed_history_refuses_events(self, place):
         """Events after closing are refused, not lost silently."""
@@ -129,22 +131,22 @@ class TestRecording:
         history.close()
 
         with pytest.raises(HistoryError, match="is closed"):
-            recording(told("s1")[0])
+            recording(session_events("s1")[0])
 
     def test_closing_writes_pending_events(self, place):
         """Closing the history writes the events of its recordings, flushed or not."""
         with History.open(place) as history:
-            send(history.recording(), told("s1"))
+            send(history.recording(), session_events("s1"))
 
         with History.open(place) as again:
-            assert again.session("s1") == Session.of(told("s1"))
+            assert again.session("s1") == Session.of(session_events("s1"))
 
     def test_closing_releases_waiting_threads(self, tmp_path):
         """Threads that flush while the history closes all return."""
         for number in range(20):
             history = History.open(tmp_path / f"{number}.sqlite")
             recording = history.recording()
-            send(recording, told("s1"))
+            send(recording, session_events("s1"))
 
             def flush(recording=recording):
                 for _ in range(50):
@@ -163,7 +165,7 @@ class TestRecording:
         """Closing leaves nothing to flush."""
         history = History.open(place)
         recording = history.recording()
-        send(recording, told("s1"))
+        send(recording, session_events("s1"))
         history.close()
 
         recording.flush()
@@ -188,14 +190,14 @@ class TestFailing:
         """Once the first failure was raised, a flush concerns the second session."""
         with pytest.raises(HistoryError, match="the session a"):
             refused.flush()
-        send(refused, told("b"))
+        send(refused, session_events("b"))
 
         refused.flush()
         assert refused.failure is None
 
     def test_failure_is_raised_though_another_session_began(self, refused):
         """An unreported failure is not lost behind a stored session."""
-        send(refused, told("b"))
+        send(refused, session_events("b"))
 
         with pytest.raises(HistoryError, match="the session a"):
             refused.flush()
@@ -219,15 +221,15 @@ class TestClaiming:
         with history.recording() as recording:
             send(recording, opened + answers + ballots + closing)
 
-        assert history.session("s1") == Session.of(told("s1"))
+        assert history.session("s1") == Session.of(session_events("s1"))
 
     def test_repeated_session_changes_nothing(self, history):
         """Recording a closed session again is no error, and doubles nothing."""
         for _ in range(2):
             with history.recording() as recording:
-                send(recording, told("s1"))
+                send(recording, session_events("s1"))
 
-        assert count(history, "events", "s1") == len(told("s1"))
+        assert count(history, "events", "s1") == len(session_events("s1"))
         assert count(history, "ballots", "s1") == len(MODELS)
 
     def test_earlier_writer_is_refused(self, place, history):
@@ -247,7 +249,7 @@ class TestClaiming:
         with pytest.raises(HistoryError, match="resumed by another process"):
             first.flush()
         assert first.failure is not None
-        assert history.session("s1") == Session.of(told("s1", taste="other"))
+        assert history.session("s1") == Session.of(session_events("s1", taste="other"))
 
     def test_unclaimed_session_is_not_continued(self, place, history):
         """A second process that records more of a session is refused."""
@@ -269,7 +271,7 @@ class TestClaiming:
             other.claim("s1")
             with pytest.raises(HistoryError, match="never merged"):
                 record(other, [event for stage in yours for event in stage])
-        assert history.ballots("s1") == list(Session.of(told("s1")).ballots)
+        assert history.ballots("s1") == list(Session.of(session_events("s1")).ballots)
 
     def test_event_before_the_last_one_is_refused(self, place, history):
         """Events older than the last stored one, and not stored, are refused."""
@@ -290,11 +292,11 @@ class TestClaiming:
         with History.open(place) as other:
             other.claim("s1")
             send(first, answers + ballots)
-            send(good, told("s2"))
+            send(good, session_events("s2"))
 
             good.flush()
 
-        assert history.session("s2") == Session.of(told("s2"))
+        assert history.session("s2") == Session.of(session_events("s2"))
         assert history.session("s1").events == tuple(opened)
 
     def test_forgotten_session_takes_no_events(self, history):
@@ -314,7 +316,7 @@ class TestClaiming:
     def test_claiming_a_closed_session_changes_nothing(self, history):
         """The claim returns the session."""
         with history.recording() as recording:
-            send(recording, told("s1"))
+            send(recording, session_events("s1"))
 
         assert history.claim("s1").status == "complete"
         assert history.find()[0].status == "complete"
@@ -326,7 +328,7 @@ class TestVoting:
     def test_vote_is_stored_and_counted_separately(self, history):
         """A person's ballot joins the session, with standings of its own kind."""
         with history.recording() as recording:
-            send(recording, told("s1"))
+            send(recording, session_events("s1"))
 
         history.vote("s1", [ballot("eve: bo > ada", kind="human")])
 
@@ -346,7 +348,7 @@ class TestVoting:
     def test_invalid_vote_is_refused(self, history, vote, problem):
         """A model's ballot, a strange name or another session: a sentence, and no change."""
         with history.recording() as recording:
-            send(recording, told("s1"))
+            send(recording, session_events("s1"))
 
         with pytest.raises(ValueError, match=problem):
             history.vote("s1", [vote])
@@ -355,7 +357,7 @@ class TestVoting:
     def test_person_votes_once(self, history):
         """The second ballot of a person in a session is refused."""
         with history.recording() as recording:
-            send(recording, told("s1"))
+            send(recording, session_events("s1"))
         history.vote("s1", [ballot("eve: bo > ada", kind="human")])
 
         with pytest.raises(ValueError, match="a person votes once"):
@@ -380,7 +382,7 @@ def restart_server():
 
 def test_session_continues_over_a_restart(postgresql_url, restart_server):
     """Half of it is recorded before, half while the server is away: all is stored."""
-    events = told("s1")
+    events = session_events("s1")
     with History.open(postgresql_url) as history, history.recording() as recording:
         send(recording, events[:6])
         recording.flush()
@@ -400,7 +402,7 @@ def test_reading_waits_for_the_server(postgresql_url, restart_server):
     """A reader waits for the new connection, without an error."""
     with History.open(postgresql_url) as history:
         with history.recording() as recording:
-            send(recording, told("s1"))
+            send(recording, session_events("s1"))
         restart_server(1.0).join(0.5)
 
         assert [found.session for found in history.find()] == ["s1"]

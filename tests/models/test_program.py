@@ -145,7 +145,7 @@ async def test_cancelling_kills_the_program_and_its_children(tmp_path):
         group.cancel_scope.cancel()
 
     for pid in map(int, pids.read_text().split()[:2]):
-        await wait_until_gone(pid)
+        await wait_until_ended(pid)
 
 
 async def test_background_child_does_not_delay_the_reply(tmp_path):
@@ -158,10 +158,10 @@ async def test_background_child_does_not_delay_the_reply(tmp_path):
         )
 
     assert reply.text == "said\n"
-    await wait_until_gone(int(pids.read_text()))
+    await wait_until_ended(int(pids.read_text()))
 
 
-async def wait_until_gone(pid: int) -> None:
+async def wait_until_ended(pid: int) -> None:
     """Wait until no such process runs; a zombie counts as ended."""
     with anyio.fail_after(60):
         while running(pid):  # noqa: ASYNC110 - a process of another sets no event

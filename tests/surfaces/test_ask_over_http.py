@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from faults import Manner, Received, fault
-from good_replies import Asked
+from good_replies import ChatRequest
 from misbehaving import MisbehavingServer
 from recorded import isolate
 from witan.deliberation.ports import Price
@@ -249,11 +249,11 @@ class TestStatus:
 @fault
 def expensive(manner: Manner, request: Received) -> Manner:
     """Count as many tokens as the call can use."""
-    read, written = maximum_cost(request.asked)
+    read, written = maximum_cost(request.chat_request)
     return replace(manner, usage={"prompt_tokens": read, "completion_tokens": written})
 
 
-def maximum_cost(asked: Asked) -> tuple[int, int]:
+def maximum_cost(asked: ChatRequest) -> tuple[int, int]:
     """A token for every byte read, and the maximum written."""
     said: list[Any] = [message["content"] for message in asked.body["messages"]]
     said += [] if asked.schema is None else [json.dumps(asked.schema)]

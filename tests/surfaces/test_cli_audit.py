@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kept_ballots import NOW, alike, ballot, kept, lake_of
 from postgres import database_of
+from stored_ballots import NOW, alike, ballot, lake_of, store_sessions
 from witan.files.imports import read_imports
 from witan.history import SessionImport
 from witan.surfaces.cli.app import main
@@ -50,7 +50,7 @@ def council(n_sessions: int) -> list[SessionImport]:
 @pytest.fixture(scope="module")
 def history(tmp_path_factory):
     """Forty sessions of the council above."""
-    return kept(tmp_path_factory.mktemp("kept") / "history.sqlite", council(40))
+    return store_sessions(tmp_path_factory.mktemp("kept") / "history.sqlite", council(40))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def vicuna(tmp_path_factory):
     held = read_imports(
         PRD / "pairwise.csv", answers=[PRD / "responses.jsonl"], at=datetime(2026, 1, 1, tzinfo=UTC)
     )
-    return kept(tmp_path_factory.mktemp("vicuna") / "history.sqlite", held)
+    return store_sessions(tmp_path_factory.mktemp("vicuna") / "history.sqlite", held)
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ class TestNumbers:
 
     def test_too_few_data_state_the_number_needed(self, witan, tmp_path):
         """Seven ballots are seven of the twenty that a rate needs."""
-        place = kept(tmp_path / "h.sqlite", council(7))
+        place = store_sessions(tmp_path / "h.sqlite", council(7))
         said = witan("audit", "--history", place)
 
         assert said.status == 0
@@ -312,7 +312,7 @@ class TestEngines:
     def test_postgresql_gives_the_same(self, witan, history):
         """Counts are identical, sums equal to 1e-9."""
         for url in database_of():
-            kept(url, council(40))
+            store_sessions(url, council(40))
             here = witan("audit", "--history", history, "--json").json
             alike(here, witan("audit", "--history", url, "--json").json)
 

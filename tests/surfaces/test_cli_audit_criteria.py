@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from kept_ballots import KEEN, alike, ballot, graded, kept, lake_of
 from postgres import database_of
+from stored_ballots import KEEN, alike, ballot, graded, lake_of, store_sessions
 from witan.history import SessionImport
 
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory):
     """Forty sessions of the council above."""
-    return kept(tmp_path_factory.mktemp("kept") / "history.sqlite", graded(40))
+    return store_sessions(tmp_path_factory.mktemp("kept") / "history.sqlite", graded(40))
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_reviewer_without_grades_on_a_criterion_is_reported(witan, tmp_path):
     """A person who only ranked, alone and among all people; the exit status is that of no data."""
     vote = ballot("s0", "ines", ("ash", "elm", "oak"), kind="human")
     person = SessionImport("of people", ballots=(replace(vote, session="of people"),))
-    place = kept(tmp_path / "h.sqlite", [*graded(12), person])
+    place = store_sessions(tmp_path / "h.sqlite", [*graded(12), person])
 
     for name in ("ines", "people"):
         said = witan("audit", "--history", place, "--criterion", "clarity", "--reviewer", name)
@@ -119,7 +119,7 @@ def test_a_reviewer_without_grades_on_a_criterion_is_reported(witan, tmp_path):
 
 def test_few_grades_state_the_number_needed(witan, tmp_path):
     """Eight grades are eight of the thirty that a mean needs."""
-    place = kept(tmp_path / "h.sqlite", graded(4))
+    place = store_sessions(tmp_path / "h.sqlite", graded(4))
 
     said = witan("audit", "--history", place, "--reviewer", "oak")
     assert "not enough data: 8 grades, 30 needed" in said.out
@@ -135,6 +135,6 @@ def test_other_engines_give_the_same(witan, history, tmp_path, engine):
         alike(found["reviewers"], expected["reviewers"])
         return
     for url in database_of():
-        kept(url, graded(40))
+        store_sessions(url, graded(40))
         found = witan("audit", "--history", url, "--json").json
         alike(found["reviewers"], expected["reviewers"])

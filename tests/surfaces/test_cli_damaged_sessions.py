@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from histories import told
+from histories import session_events
 from recorded import keep, listed, place_of_its_own
 from scripts import write_council
 from witan.deliberation.events import AnswerDone
@@ -143,9 +143,9 @@ def test_a_damaged_session_of_a_history_is_named(witan, place, tmp_path):
 
 def test_a_leaderboard_leaves_out_a_damaged_session(witan, place):
     """The others are counted and ranked; the damaged one is named, and the exit status tells."""
-    keep(place, told("s1"), told("s2"))
-    answered = next(event for event in told("s3") if isinstance(event, AnswerDone))
-    damaged = [replace(x, round=7) if x == answered else x for x in told("s3")]
+    keep(place, session_events("s1"), session_events("s2"))
+    answered = next(event for event in session_events("s3") if isinstance(event, AnswerDone))
+    damaged = [replace(x, round=7) if x == answered else x for x in session_events("s3")]
     keep(place, damaged)
 
     for _ in range(2):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from histories import told
+from histories import session_events
 from recorded import keep, place_of_its_own
 from scripts import write_council
 from terminals import run_on_terminal
@@ -71,9 +71,9 @@ def test_json_names_the_remaining_sessions(witan, family):
 
 def test_rescued_records_are_deleted_with_it(witan, place, tmp_path):
     """All of that session, by its full name, and no others."""
-    keep(place, told("s1"), told("s12"))
+    keep(place, session_events("s1"), session_events("s12"))
     for name in ("s1", "s1", "s12"):
-        rescue_session(Session.of(told(name)))
+        rescue_session(Session.of(session_events(name)))
     assert aside(tmp_path) == ["s1-2.json", "s1.json", "s12.json"]
 
     said = witan("forget", "s1", "--yes", "--json").json
@@ -115,7 +115,7 @@ def test_a_rescued_record_stays_without_a_history(witan, place, tmp_path):
 
 def test_no_deletes_nothing_and_says_so(witan, place):
     """An answer of n keeps the session and is no interrupt."""
-    keep(place, told("q1"))
+    keep(place, session_events("q1"))
 
     status, shown = run_on_terminal(["forget", "q1"], [("permanently?", "n\n")])
 

@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from histories import told
+from histories import session_events
 from recorded import keep
 from services import write_config
 from witan.errors import HistoryError
@@ -18,7 +18,7 @@ SESSIONS = [f"s{k}" for k in range(40)]
 def full(tmp_path):
     """A history of forty sessions, all of it in the file."""
     file = tmp_path / "history.sqlite"
-    keep(file, *map(told, SESSIONS))
+    keep(file, *map(session_events, SESSIONS))
     return file
 
 
@@ -37,7 +37,7 @@ def flip_text(file, words, length=8):
 
 def tell(history, name):
     with history.recording() as recording:
-        for event in told(name):
+        for event in session_events(name):
             recording(event)
 
 
@@ -79,7 +79,7 @@ def test_a_damaged_schema_is_reported_as_damage(tmp_path, witan, monkeypatch, ma
     """Without a readable table the message suggests no export, but what helps."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "history.sqlite"
-    keep(file, told("s1"))
+    keep(file, session_events("s1"))
     data = bytearray(file.read_bytes())
     for place in range(2 * 4096, len(data), 61):
         data[place] ^= mask

@@ -8,7 +8,7 @@ from threading import Timer
 
 import pytest
 
-from histories import told
+from histories import session_events
 from postgres import postgresql_url
 from recorded import keep, place_of_its_own
 from scripts import write_council
@@ -34,7 +34,7 @@ sys.stdin.read()
 def place(tmp_path, monkeypatch):
     """A history of the test's own, with one session."""
     path = place_of_its_own(tmp_path, monkeypatch)
-    keep(path, told("s1"))
+    keep(path, session_events("s1"))
     return path
 
 
@@ -86,7 +86,7 @@ def test_a_command_that_writes_waits_ten_seconds_and_says_so(witan, place):
 @pytest.mark.slow
 def test_a_locked_row_of_a_server_is_waited_for_as_a_file(witan, postgresql_url):
     """Ten seconds, announced after two."""
-    keep(postgresql_url, told("s1"))
+    keep(postgresql_url, session_events("s1"))
     with History.open(postgresql_url) as history, history.database.transaction():
         history.database.rows("SELECT session FROM sessions FOR UPDATE")
         began = time.monotonic()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from elections import ballot
-from histories import ASKED, told
+from histories import ASKED, session_events
 from recorded import keep, place_of_its_own
 from scripts import write_council
 from witan.history import History, SessionImport
@@ -30,7 +30,7 @@ def place(tmp_path, monkeypatch):
 
 def test_the_doctor_finds_damage_inside_the_file(witan, place):
     """An overwritten page in the middle: the file is named, backed up, and a problem."""
-    keep(place, *(told(f"s{k}") for k in range(20)))
+    keep(place, *(session_events(f"s{k}") for k in range(20)))
     whole = place.read_bytes()
     middle = len(whole) // 4096 * 3 // 4 * 4096
     place.write_bytes(whole[:middle] + b"\xaa" * 4096 + whole[middle + 4096 :])
@@ -84,7 +84,7 @@ def test_an_impossible_path_is_one_sentence(witan, command, place):
 
 def test_a_tilde_is_expanded_for_reading(witan, place, monkeypatch):
     """In every command."""
-    keep(place, told("s1"))
+    keep(place, session_events("s1"))
     monkeypatch.setenv("HOME", str(place.parent))
 
     assert witan("sessions", "--history", "~/history.sqlite").status == 0
@@ -101,7 +101,7 @@ def test_reading_creates_no_history(witan, tmp_path):
 @pytest.mark.parametrize("command", ["sessions", "show", "recount", "forget"])
 def test_an_invalid_byte_is_one_sentence(witan, place, command):
     """In a question or in a session's name."""
-    keep(place, told("s1"))
+    keep(place, session_events("s1"))
 
     said = witan(command, "\udcff", *(["--yes"] if command == "forget" else []))
 
@@ -117,7 +117,7 @@ def test_imports_age_from_their_arrival(witan, tmp_path, place, monkeypatch):
             "f",
             "d",
         )
-    keep(place, told("s1"))
+    keep(place, session_events("s1"))
     monkeypatch.setenv("WITAN_HISTORY_KEEP_DAYS", "1")
 
     assert witan("ask", "Is it so?", *write_council(tmp_path)).status == 0
@@ -128,7 +128,7 @@ def test_imports_age_from_their_arrival(witan, tmp_path, place, monkeypatch):
 
 def test_a_log_in_use_is_mentioned(witan, place):
     """A deleted session is gone at once, but its text may remain in the log."""
-    keep(place, told("s1"), told("s2"))
+    keep(place, session_events("s1"), session_events("s2"))
     with History.open(place) as history:
         if history.journal != "wal":
             pytest.skip("this SQLite keeps no log")

@@ -5,9 +5,9 @@ import math
 import pytest
 from scipy.stats import t
 
-from histories import told
-from kept_ballots import NOW, alike, ballot, jury, kept, lake_of, sessions
+from histories import session_events
 from postgres import database_of
+from stored_ballots import NOW, alike, ballot, jury, lake_of, sessions, store_sessions
 from witan.deliberation.session import Session
 from witan.history import SessionImport
 
@@ -15,7 +15,7 @@ from witan.history import SessionImport
 @pytest.fixture(scope="module")
 def history(tmp_path_factory):
     """Twelve sessions in which ash leads, then twelve in which elm does."""
-    return kept(tmp_path_factory.mktemp("kept") / "history.sqlite", sessions())
+    return store_sessions(tmp_path_factory.mktemp("kept") / "history.sqlite", sessions())
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ class TestNumbers:
     def test_elo_follows_the_order_of_matches(self, witan, tmp_path):
         """One session of two models moves the winner from 1000 by 32 · ½."""
         held = SessionImport("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),))
-        place = kept(tmp_path / "h.sqlite", [held])
+        place = store_sessions(tmp_path / "h.sqlite", [held])
         asked = ("--order-by", "elo", "--min-sessions", 1, "--json")
         said = witan("leaderboard", "--history", place, *asked)
 
@@ -123,7 +123,7 @@ class TestNumbers:
             name = f"q{number}"
             person = ballot(name, "pat", ("oak", "elm", "ash"), kind="human")
             held.append(SessionImport(name, NOW, ballots=(*jury(name), person)))
-        place = kept(tmp_path / "h.sqlite", held)
+        place = store_sessions(tmp_path / "h.sqlite", held)
         asked = ("--history", place, "--min-sessions", 1, "--json")
 
         models = witan("leaderboard", *asked).json
@@ -135,8 +135,8 @@ class TestNumbers:
 
     def test_cost_and_time_stand_beside_quality(self, witan, tmp_path):
         """Each answer of these councils costs a cent and takes two seconds."""
-        record = Session.of(told("s1"))
-        place = kept(tmp_path / "h.sqlite", [SessionImport("s1", session_record=record)])
+        record = Session.of(session_events("s1"))
+        place = store_sessions(tmp_path / "h.sqlite", [SessionImport("s1", session_record=record)])
         said = witan("leaderboard", "--history", place, "--min-sessions", 1, "--json")
 
         for line in said.json["lines"]:
@@ -149,7 +149,7 @@ class TestRules:
 
     def test_another_rule_is_counted_once(self, witan, tmp_path):
         """The first run reports how many sessions it counted; the second counts none."""
-        place = kept(tmp_path / "h.sqlite", sessions())
+        place = store_sessions(tmp_path / "h.sqlite", sessions())
         asked = ("leaderboard", "--history", place, "--rule", "mean_rank", "--json")
 
         first, second = witan(*asked), witan(*asked)
@@ -169,7 +169,7 @@ class TestRules:
             SessionImport("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),)),
             SessionImport("q2", NOW, ballots=(graded,)),
         ]
-        place = kept(tmp_path / "h.sqlite", held)
+        place = store_sessions(tmp_path / "h.sqlite", held)
         asked = ("--rule", "range", "--min-sessions", 1)
         said = witan("leaderboard", "--history", place, *asked, "--json")
 
@@ -214,7 +214,7 @@ class TestEngines:
     def test_postgresql_gives_the_same(self, witan, history):
         """Counts are identical, sums equal to 1e-9."""
         for url in database_of():
-            kept(url, sessions())
+            store_sessions(url, sessions())
             here = witan("leaderboard", "--history", history, *self.ASKED).json
             there = witan("leaderboard", "--history", url, *self.ASKED).json
 
@@ -249,7 +249,7 @@ class TestNoData:
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])
     def test_an_empty_history(self, witan, tmp_path, command):
         """There is no session yet."""
-        said = witan(command, "--history", kept(tmp_path / "h.sqlite", []))
+        said = witan(command, "--history", store_sessions(tmp_path / "h.sqlite", []))
 
         assert (said.status, said.out) == (3, "")
         assert "to count yet" in said.err
@@ -257,8 +257,8 @@ class TestNoData:
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])
     def test_simulated_sessions_alone(self, witan, tmp_path, command):
         """They are never summed, and a sentence says so."""
-        record = Session.of(told("s1", simulated=True))
-        place = kept(tmp_path / "h.sqlite", [SessionImport("s1", session_record=record)])
+        record = Session.of(session_events("s1", simulated=True))
+        place = store_sessions(tmp_path / "h.sqlite", [SessionImport("s1", session_record=record)])
         said = witan(command, "--history", place)
 
         assert (said.status, said.out) == (3, "")
@@ -339,7 +339,7 @@ class TestNames:
             SessionImport(name, NOW, ballots=(ballot(name, "r1", ranking),))
             for name, ranking in rankings.items()
         ]
-        place = kept(tmp_path / "h.sqlite", held)
+        place = store_sessions(tmp_path / "h.sqlite", held)
         config = tmp_path / "witan.toml"
         config.write_text('[aliases]\nx-old = "x"\n', encoding="utf-8")
         asked = ("leaderboard", "--config", config, "--json", "--elo", "--min-sessions")
@@ -353,7 +353,7 @@ class TestNames:
 
     def test_control_characters_are_escaped(self, witan, tmp_path):
         held = SessionImport("q1", NOW, ballots=(ballot("q1", "r1", ("a\x1b[31m", "elm")),))
-        place = kept(tmp_path / "h.sqlite", [held])
+        place = store_sessions(tmp_path / "h.sqlite", [held])
         said = witan("leaderboard", "--history", place, "--min-sessions", 1)
 
         assert "\x1b" not in said.out
@@ -380,7 +380,7 @@ class TestText:
             SessionImport(name, NOW, ballots=(ballot(name, "r1", ranking),))
             for name, ranking in (("q1", ("ash", "elm")), ("q2", ("oak", "pine", "yew")))
         ]
-        place = kept(tmp_path / "h.sqlite", held)
+        place = store_sessions(tmp_path / "h.sqlite", held)
 
         said = witan("leaderboard", "--history", place, "--min-sessions", 1)
         told = witan("leaderboard", "--history", place, "--min-sessions", 1, "--json").json
@@ -398,7 +398,7 @@ class TestText:
     def test_one_comparison_is_singular(self, witan, tmp_path):
         """One ballot on two models is one comparison."""
         held = SessionImport("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),))
-        place = kept(tmp_path / "h.sqlite", [held])
+        place = store_sessions(tmp_path / "h.sqlite", [held])
 
         said = witan("leaderboard", "--history", place, "--min-sessions", 1)
 

@@ -13,7 +13,7 @@ from threading import Event
 
 import pytest
 
-from histories import told
+from histories import session_events
 from misbehaving import MisbehavingServer
 from recorded import listed, place_of_its_own, under_way
 from witan.deliberation.record import session_from_json, session_to_json
@@ -167,7 +167,7 @@ class TestFile:
 
     def test_rescued_records_never_overwrite_each_other(self):
         """Two at the same time have a file each."""
-        session = Session.of(told("s1"))
+        session = Session.of(session_events("s1"))
         with ThreadPoolExecutor(8) as pool:
             paths = list(pool.map(rescue_session, [session] * 8))
 
@@ -183,7 +183,7 @@ class TestCompleting:
     @pytest.fixture
     def whole(self) -> list:
         """The events of a finished session."""
-        return told("s1")
+        return session_events("s1")
 
     @pytest.fixture
     def record(self, whole, tmp_path) -> Path:
@@ -217,7 +217,7 @@ class TestCompleting:
 
     def test_a_different_run_is_refused(self, witan, kept, record):
         """The history keeps its own, unchanged."""
-        kept(told("s1", taste="other")[:9])
+        kept(session_events("s1", taste="other")[:9])
         before = witan("show", "s1", "--json").out
         said = witan("import", record)
 

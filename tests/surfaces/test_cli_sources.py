@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from histories import ASKED, told
+from histories import ASKED, session_events
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.history import History
@@ -20,7 +20,7 @@ def place(tmp_path):
     path = tmp_path / "history.sqlite"
     with History.open(path) as history, history.recording() as recording:
         for hour, session in enumerate(("first", "later")):
-            for event in told(session, at=ASKED + timedelta(hours=hour)):
+            for event in session_events(session, at=ASKED + timedelta(hours=hour)):
                 recording(event)
     return path
 
@@ -109,7 +109,9 @@ class TestFiles:
     def test_a_saved_session_is_counted(self, witan, tmp_path, command):
         """The file of ``--save``, with a note if it is simulated."""
         path = tmp_path / "session.json"
-        path.write_text(session_to_json(Session.of(told("asked", simulated=True)), indent=1))
+        path.write_text(
+            session_to_json(Session.of(session_events("asked", simulated=True)), indent=1)
+        )
 
         said = witan(command, path)
 

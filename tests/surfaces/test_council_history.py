@@ -100,12 +100,12 @@ class TestRecording:
             found: list[Session] = []
             async with Council(members, history=history) as council:
 
-                async def put(number: int) -> None:
+                async def ask(number: int) -> None:
                     found.append(await council.ask(f"{QUESTION} {number}"))
 
                 async with anyio.create_task_group() as group:
                     for number in range(4):
-                        group.start_soon(put, number)
+                        group.start_soon(ask, number)
             return found
 
         with History.open(place) as history:
@@ -116,7 +116,7 @@ class TestRecording:
     def test_an_abandoned_stream_can_be_resumed(self, members, place):
         """Its events are stored, and resuming completes the session."""
 
-        async def left() -> None:
+        async def abandon() -> None:
             async with (
                 Council(members, history=place) as council,
                 aclosing(council.deliberate(QUESTION)) as events,
@@ -125,14 +125,14 @@ class TestRecording:
                     if event.kind == "ballot_cast":
                         break
 
-        async def taken_up(history: History) -> Session:
+        async def resume(history: History) -> Session:
             [found] = history.find(status="interrupted")
             async with Council(members, history=history) as council:
                 return await council.resume(history.claim(found.session))
 
-        anyio.run(left)
+        anyio.run(abandon)
         with History.open(place) as history:
-            session = anyio.run(taken_up, history)
+            session = anyio.run(resume, history)
 
         assert session.status == "complete"
         assert in_history(place) == [session]

@@ -66,7 +66,9 @@ def test_a_gateway_receives_every_call_and_nobody_else_does(witan, outside, monk
         received = list(gateway.received)
 
     assert said.status == 0, said.err
-    assert {request.asked.model for request in received if request.method == "POST"} <= {*members}
+    assert {request.chat_request.model for request in received if request.method == "POST"} <= {
+        *members
+    }
     assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in received)
     assert len(received) >= 8
     assert outside.lines == []

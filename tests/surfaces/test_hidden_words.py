@@ -2,7 +2,7 @@
 
 import pytest
 
-from sessions import Story, spent
+from sessions import Story, expense
 from witan.core.ballot import Ballot
 from witan.core.session_ballots import AnswerEntry
 from witan.deliberation import events as e
@@ -158,7 +158,7 @@ class TestNamesOfSeats:
         """On the page, in its trust line, and in what a session is short of."""
         odd = ("dan <b>x</b>", "/models/qwen", "ada", "bob")
         story = Story(*odd).answers(**dict.fromkeys(odd[1:], "So."))
-        story.tell(e.AnswerFailed, seat=odd[0], reason="no /srv/x", spent=spent())
+        story.tell(e.AnswerFailed, seat=odd[0], reason="no /srv/x", spent=expense())
         story.casts("ada: bob > /models/qwen")
         story.casts("bob: ada > /models/qwen").abstains(odd[1], "down").closed(*self.TOLD)
         page = render_session(redact_session(Session.of(story)))

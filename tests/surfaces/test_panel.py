@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from sessions import BEGAN, Story, spent
+from sessions import BEGAN, Story, expense
 from witan.deliberation import events as e
 from witan.surfaces.cli.panel import Panel
 from witan.surfaces.live_board import Board, LiveLine
@@ -103,14 +103,14 @@ class TestBoard:
     def test_a_failed_debate_leaves_the_answer_standing(self):
         """Who fails to revise its answer has answered all the same."""
         story = Story("a", "b").answers(a="yes", b="no")
-        story.tell(e.AnswerFailed, seat="a", round=2, reason="timed out", spent=spent())
+        story.tell(e.AnswerFailed, seat="a", round=2, reason="timed out", spent=expense())
 
         assert board_after(story).seats[0].state == "answered"
 
     def test_a_failed_chairman_is_news(self):
         """The board says who failed, why, and who writes instead."""
         story = Story("a", "b").tell(e.SynthesisStarted, chairman="x", mode="consensus")
-        story.tell(e.SynthesisFailedOver, chairman="x", reason="down", next="y", spent=spent())
+        story.tell(e.SynthesisFailedOver, chairman="x", reason="down", next="y", spent=expense())
 
         board = board_after(story)
 
@@ -134,7 +134,7 @@ class TestPicture:
         """Who still answers shows words and running seconds; who is done, tokens and its own."""
         story = Story("a", "b").tell(e.AnswerStarted, seat="a").tell(e.AnswerStarted, seat="b")
         story.tell(e.AnswerDelta, seat="a", text="one two")
-        story.tell(e.AnswerDone, seat="b", text="yes", spent=spent())
+        story.tell(e.AnswerDone, seat="b", text="yes", spent=expense())
 
         lines = picture(board_after(story), seconds=9)
 
@@ -155,7 +155,7 @@ class TestPicture:
 
     def test_a_failed_seat_has_its_reason(self):
         story = Story("a", "b").tell(e.AnswerStarted, seat="a")
-        story.tell(e.AnswerFailed, seat="a", reason="timed out after 120 s", spent=spent())
+        story.tell(e.AnswerFailed, seat="a", reason="timed out after 120 s", spent=expense())
 
         assert "failed" in row(picture(board_after(story)), "a")
         assert row(picture(board_after(story)), "a").endswith("timed out after 120 s")
@@ -197,7 +197,7 @@ class TestPicture:
     def test_names_and_reasons_steer_no_terminal(self):
         """An escape sequence in a name or a reason is shown, not carried out."""
         story = Story("\x1b[2Ja", "b").tell(e.AnswerStarted, seat="b")
-        story.tell(e.AnswerFailed, seat="b", reason="\x1b]0;hi\x07", spent=spent())
+        story.tell(e.AnswerFailed, seat="b", reason="\x1b]0;hi\x07", spent=expense())
 
         shown = "\n".join(picture(board_after(story)))
 
@@ -243,7 +243,7 @@ class TestPicture:
     def test_an_echoed_interrupt_has_room(self, width, note, count):
         """No line reaches so far right that ^C behind it would wrap, and shift the next picture."""
         names = [f"seat-{number}" for number in range(count)]
-        story = Story(*names).tell(e.AnswerFailed, seat=names[0], reason=note, spent=spent())
+        story = Story(*names).tell(e.AnswerFailed, seat=names[0], reason=note, spent=expense())
 
         assert max(map(len, picture(board_after(story), width=width))) <= width - len("^C")
 

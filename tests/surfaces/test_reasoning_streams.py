@@ -18,7 +18,7 @@ class Thinking(MisbehavingServer):
 
     def _manner(self, request):
         manner = super()._manner(request)
-        if request.asked.stage != "answer":
+        if request.chat_request.stage != "answer":
             return manner
         return replace(manner, text=f"{THOUGHT}\n</think>\n{ANSWER}", pause_seconds=0.02)
 

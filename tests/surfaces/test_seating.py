@@ -35,7 +35,7 @@ def seats(*texts: str) -> list[str]:
     return [spec.name for spec in name_seats([parse_seat(text) for text in texts])]
 
 
-def made(text: str, environment: dict[str, str] | None = None) -> Member:
+def make_member(text: str, environment: dict[str, str] | None = None) -> Member:
     """The member of one seat."""
     [spec] = name_seats([parse_seat(text)])
     return seat(spec, environment or {}, Connections())
@@ -109,7 +109,7 @@ class TestServers:
 
         for name in (*PROVIDERS, "script", "cmd"):
             text = f"{scheme}://{name}/v1#sh -c 'touch x'"
-            member = made(text, keys)
+            member = make_member(text, keys)
 
             assert key_variables(parse_seat(text)) == ()
             assert isinstance(member.model, OpenAICompatible)
@@ -162,13 +162,13 @@ class TestMembers:
     def test_a_missing_key_names_member_and_variable(self):
         """The error says whose key is missing and where it was looked for."""
         with pytest.raises(MissingKey, match=r"critic.*OPENAI_API_K"):
-            made("critic=openai:gpt-x")
+            make_member("critic=openai:gpt-x")
         with pytest.raises(MissingKey, match="GEMINI_API_KEY or GOOGLE_API_KEY"):
-            made("google:gemini-x")
+            make_member("google:gemini-x")
 
     def test_a_key_is_in_no_repr(self):
         """Neither member nor model show the key they hold."""
-        member = made("openai:gpt-x", {"OPENAI_API_KEY": "sk-4711"})
+        member = make_member("openai:gpt-x", {"OPENAI_API_KEY": "sk-4711"})
 
         assert "4711" not in repr(member) + repr(member.model)
 
@@ -177,25 +177,25 @@ class TestMembers:
         script = tmp_path / "a.toml"
         script.write_text('[[answer]]\ntext = "x"')
 
-        assert made(f"script:{script}").price == Price(0.0, 0.0)
-        assert made("ollama:m").price == Price(0.0, 0.0)
-        assert made("ollama:m", {"OLLAMA_HOST": "192.0.2.1"}).price is None
-        assert made("ollama:gpt-oss:120b-cloud").price is None
-        assert made("ollama:glm:cloud").price is None
-        assert made("http://127.0.0.1:8000/v1#m").price == Price(0.0, 0.0)
-        assert made("http://127.0.0.1:8000/v1#m-cloud").price is None
-        assert made("http://192.0.2.1:8000/v1#m").price is None
-        assert made("openai:no-such-model", {"OPENAI_API_KEY": "k"}).price is None
+        assert make_member(f"script:{script}").price == Price(0.0, 0.0)
+        assert make_member("ollama:m").price == Price(0.0, 0.0)
+        assert make_member("ollama:m", {"OLLAMA_HOST": "192.0.2.1"}).price is None
+        assert make_member("ollama:gpt-oss:120b-cloud").price is None
+        assert make_member("ollama:glm:cloud").price is None
+        assert make_member("http://127.0.0.1:8000/v1#m").price == Price(0.0, 0.0)
+        assert make_member("http://127.0.0.1:8000/v1#m-cloud").price is None
+        assert make_member("http://192.0.2.1:8000/v1#m").price is None
+        assert make_member("openai:no-such-model", {"OPENAI_API_KEY": "k"}).price is None
 
     def test_a_script_is_simulated_and_says_where_it_is(self, tmp_path):
         """A scripted member is marked, and its source seats it again."""
         script = tmp_path / "a.toml"
         script.write_text('[[answer]]\ntext = "x"')
 
-        member = made(f"script:{script}")
+        member = make_member(f"script:{script}")
 
         assert member.simulated
-        assert made(member.source).source == member.source
+        assert make_member(member.source).source == member.source
 
     def test_ollama_is_called_where_its_variable_says(self):
         """OLLAMA_HOST moves the provider; a URL of the seat's own is stronger."""

@@ -28,7 +28,7 @@ def three(**fields) -> Story:
     return story
 
 
-def shown(story: Story) -> str:
+def session_text(story: Story) -> str:
     """The whole session as text."""
     return "\n".join(report_text(Page(), session_report(Session.of(story))))
 
@@ -171,7 +171,7 @@ class TestWhole:
 
     def test_it_reads_from_the_verdict_to_the_run(self):
         """Question, verdict, answer, ranking, ballots, answers and run follow each other."""
-        text = shown(three().closing("Yes, it says [A].", labels={"A": "a"}).closed())
+        text = session_text(three().closing("Yes, it says [A].", labels={"A": "a"}).closed())
 
         places = [
             text.index(part)
@@ -189,7 +189,7 @@ class TestWhole:
         story = Story("a", "b", "c").answers(a="Yes.", b="No.", c="Perhaps.")
         story.casts("a: b > c", positions={"b": 2, "c": 1}, notes="b is\nright")
 
-        text = shown(story.closed())
+        text = session_text(story.closed())
         assert all(fact in text for fact in ("b [place 2]", "c [place 1]"))
         assert "place on the reviewer's sheet" in text
 
@@ -198,14 +198,14 @@ class TestWhole:
         story = Story("a", "b", "c").answers(a="Yes.", b="No.", c="Perhaps.")
         story.casts("a: b > c", positions={"b": 2, "c": 1}, grades={"b": {"accuracy": 9}, "c": 7})
 
-        text = shown(story.closed())
+        text = session_text(story.closed())
         assert "b [place 2] > c [place 1, grade 7.0]" in text
 
     def test_letters_are_joined_as_they_were_written(self):
         """Joiners of ordinary prose stay in question, answers, notes and final answer."""
         joined = "می\u200cخواهم"
         story = Story("a", "b", question=joined).answers(a=joined, b="No.")
-        text = shown(story.casts("b: a", notes=joined).closing(joined).closed())
+        text = session_text(story.casts("b: a", notes=joined).closing(joined).closed())
 
         assert text.count(joined) == 4
         assert "\\u200c" not in text
@@ -229,7 +229,7 @@ class TestWhole:
         story.tell(e.AnswerFailed, seat="c", reason="401", spent=Expense())
         story.casts("a: b").abstains("b", "its review is no ballot").closed("c did not answer: 401")
 
-        text = shown(story)
+        text = session_text(story)
 
         assert "c did not answer: 401" in text
         assert "b abstained" in text
@@ -249,11 +249,11 @@ class TestWhole:
         story = Story("a", "b").answers(a="\x1b[2J", b="No.")
         story.casts("a: b", notes="\x1b[2J").closing("\x1b[2J")
 
-        assert "\x1b" not in shown(story)
+        assert "\x1b" not in session_text(story)
 
     def test_a_simulated_session_says_so_once(self):
         """In its first line."""
-        text = shown(three(simulated=True).closing("Yes.").closed())
+        text = session_text(three(simulated=True).closing("Yes.").closed())
 
         assert text.startswith("simulated session · s1")
         assert text.casefold().count("simulated") == 1
@@ -269,7 +269,7 @@ class TestInterrupted:
         story.tell(e.SheetDrawn, sheet=Sheet("c", ("a", "b", "d"), ("A", "B", "C"), "n"))
         record = json.loads(session_to_json(Session.of(story)))
 
-        lines = shown(story).splitlines()
+        lines = session_text(story).splitlines()
         assert {"b abstained: timed out", "c: did not finish", "d: not asked"} < set(lines)
         assert [ballot.get("reason") for ballot in record["ballots"]] == [
             None, "timed out", "did not finish", "not asked"

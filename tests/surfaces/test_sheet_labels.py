@@ -8,7 +8,7 @@ import pytest
 
 from markup import parsed
 from scripts import write_council
-from sessions import Story, spent
+from sessions import Story, expense
 from witan.core.blinding import Sheet
 from witan.deliberation import events as e
 from witan.deliberation.record import session_from_json, session_to_json
@@ -145,7 +145,7 @@ def stored() -> Session:
     story.answers(**{name: f"{name} says so." for name in NAMES})
     story.casts("ada: cyd > bob").casts("bob: dan > ada > cyd").casts("dan: ada > bob > cyd")
     story.tell(e.BallotRepaired, seat="cyd", problem="judges only B of A, B, C", reply="[B]")
-    story.tell(e.BallotAbstained, seat="cyd", reason=only, spent=spent())
+    story.tell(e.BallotAbstained, seat="cyd", reason=only, spent=expense())
     story.closed(f"cyd cast no ballot: {only}")
     sheet = Sheet("ada", ("bob", "cyd", "dan"), ("A", "B", "C"), "n")
     notes = {

@@ -53,7 +53,7 @@ def events_of(lines):
     return [event for event in read if event.get("event") not in (None, *PIECES)]
 
 
-def asked(config, place, *more):
+def start_ask(config, place, *more):
     return subprocess.Popen(
         [*WITAN, "ask", "Is it so?", "--config", config, "--history", place, "--events", *more],
         stdin=subprocess.DEVNULL,
@@ -65,7 +65,7 @@ def asked(config, place, *more):
 
 def shown_until_killed(config, place, number):
     """What is shown by a process that is killed at the event of this number; whether it came."""
-    with asked(config, place) as process:
+    with start_ask(config, place) as process:
         lines = []
         for line in process.stdout:
             lines.append(line)
@@ -151,7 +151,7 @@ def test_unsaved_events_are_shown_as_provisional(tmp_path):
     """The file is locked once the session is opened: later events say so, and none is lost."""
     config = write_config(tmp_path, answer=[{"text": "Ada says so.", "seconds": 2.0}])
     place = str(tmp_path / "history.sqlite")
-    with asked(config, place) as process:
+    with start_ask(config, place) as process:
         first = [process.stdout.readline() for _ in range(4)]
         with locked(place):
             # In all ten seconds are waited for it.

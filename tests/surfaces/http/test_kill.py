@@ -321,7 +321,7 @@ def test_only_one_server_spends_a_day_s_money(tmp_path):
             check=False,
         )
 
-    def spent_in_file():
+    def recorded_spending():
         """The spending that the file records for the only session."""
         lines = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
         assert len({line["number"] for line in lines}) == 1
@@ -335,9 +335,9 @@ def test_only_one_server_spends_a_day_s_money(tmp_path):
         until(lambda: answer_count(tmp_path, session) == 3, "the answers are not kept")
         process.kill()
         process.wait()
-    held = spent_in_file()
+    held = recorded_spending()
     with serving(tmp_path, file, environment=environment):
-        spent = spent_in_file()
+        spent = recorded_spending()
     with History.open(tmp_path / "history.sqlite") as history:
         cost = history.session(session).cost
 

@@ -150,10 +150,10 @@ async def test_two_thousand_idle_readers_are_cheap(tmp_path):
                 response = await client.post("/api/plan", json=body)
                 taken = time.perf_counter() - started
 
-            async def all_gone():
+            async def all_streams_closed():
                 return await streams_open(client) == 0 and open_files(process.pid) <= held + 5
 
-            await until(all_gone, "readers are left over")
+            await until(all_streams_closed, "readers are left over")
         after = resident_bytes(process.pid)
 
     assert all(b"session_opened" in each for each in told)

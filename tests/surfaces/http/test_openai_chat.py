@@ -274,7 +274,7 @@ class TestNarration:
         ):
             chunks = openai_clients.streamed(client, extra_body=body)
 
-        assert bool(openai_clients.said(chunks, "reasoning_content")) is narrated
+        assert bool(openai_clients.text_of_chunks(chunks, "reasoning_content")) is narrated
 
 
 class TestModelNames:

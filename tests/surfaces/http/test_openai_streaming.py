@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 import openai_clients
-from openai_clients import ASKED, client_of, modelled, said, streamed
+from openai_clients import ASKED, client_of, modelled, streamed, text_of_chunks
 from served import Served, served
 from services import councils, write_config
 from witan.deliberation import events as e
@@ -78,7 +78,7 @@ class TestStops:
         """As in a whole reply."""
         asked = {"stop": "as [A]", "extra_body": {"witan": {"mark": False}}}
 
-        assert said(stream_reply(asked=asked)) == "All told: so, "
+        assert text_of_chunks(stream_reply(asked=asked)) == "All told: so, "
 
 
 class TestStream:
@@ -88,10 +88,10 @@ class TestStream:
         """The role; who answers, votes and leads; the final answer; the reason."""
         chunks = stream_reply(asked={"extra_body": {"witan": {"mark": False}}})
         kinds = [next(iter(each.choices[0].delta.model_fields_set), "end") for each in chunks]
-        reasoning = said(chunks, "reasoning_content").splitlines()
+        reasoning = text_of_chunks(chunks, "reasoning_content").splitlines()
 
         assert chunks[0].choices[0].delta.role == "assistant"
-        assert "as [A] has it" in said(chunks)
+        assert "as [A] has it" in text_of_chunks(chunks)
         assert chunks[-1].choices[0].finish_reason == "stop"
         assert chunks[-1].witan["status"] == "complete"
         assert kinds[-1] == "end"
@@ -103,7 +103,7 @@ class TestStream:
     def test_the_legend_comes_last_on_request(self, stream_reply):
         """Authors of the cited labels, and the trust line, follow the text."""
         chunks = stream_reply(asked={"extra_body": {"witan": {"legend": True}}})
-        text, legend, trust = said(chunks).split("\n\n")
+        text, legend, trust = text_of_chunks(chunks).split("\n\n")
 
         assert "as [A] has it" in text
         assert legend.startswith("[A] ")
@@ -116,7 +116,7 @@ class TestStream:
             whole = client.chat.completions.create(**{**ASKED, "model": "witan/best"}, seed=7)
 
         [choice] = whole.choices
-        text, mark = said(chunks).rsplit("\n\n", 1)
+        text, mark = text_of_chunks(chunks).rsplit("\n\n", 1)
         assert (text, mark[:12]) == (choice.message.content.rsplit("\n\n", 1)[0], "[simulated ·")
         assert chunks[-1].choices[0].finish_reason == choice.finish_reason
         assert chunks[-1].witan.keys() == whole.witan.keys()
@@ -155,7 +155,7 @@ class TestStream:
         chunks = stream_reply(synthesis=[broken], asked={"extra_body": {"witan": {"mark": False}}})
         session = history.session(chunks[-1].witan["session"])
 
-        assert said(chunks) == (
+        assert text_of_chunks(chunks) == (
             "All told: n\n\n[interrupted: ada failed: is overloaded; it starts again]\n\n"
             f"{session.text}"
         )
@@ -169,7 +169,7 @@ class TestStream:
             synthesis=[broken, whole], asked={"extra_body": {"witan": {"mark": False}}}
         )
 
-        assert said(chunks) == (
+        assert text_of_chunks(chunks) == (
             "All told: n\n\n[interrupted: attempt 1 failed: is overloaded; it starts again]\n\n"
             "All told: so."
         )
@@ -231,7 +231,7 @@ class TestDisconnects:
         with client_of(slow) as client:
             with client.chat.completions.create(**ASKED, stream=True) as stream:
                 for chunk in stream:
-                    if "reviewed blind" in said([chunk], "reasoning_content"):
+                    if "reviewed blind" in text_of_chunks([chunk], "reasoning_content"):
                         break
             self._rests(slow, history, chunk.id.removeprefix("chatcmpl-"))
 
@@ -272,7 +272,7 @@ class TestDisconnects:
         with client_of(slow) as client:
             with client.chat.completions.create(**ASKED, stream=True) as stream:
                 for chunk in stream:
-                    if "reviewed blind" in said([chunk], "reasoning_content"):
+                    if "reviewed blind" in text_of_chunks([chunk], "reasoning_content"):
                         break
             session = chunk.id.removeprefix("chatcmpl-")
             self._rests(slow, history, session)
@@ -290,8 +290,8 @@ class TestModels:
             models.fault("chair", "slow stream", seconds=0.1)
             with client_of(server) as client:
                 chunks = streamed(client)
-        pieces = [each for each in chunks if said([each])]
+        pieces = [each for each in chunks if text_of_chunks([each])]
 
         assert len(pieces) >= 3
-        assert "[A] and [B] and [C]" in said(chunks)
+        assert "[A] and [B] and [C]" in text_of_chunks(chunks)
         assert chunks[-1].witan["simulated"] is False

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 from pydantic import BaseModel
 
-from openai_clients import ASKED, client_of, openai, said, streamed
+from openai_clients import ASKED, client_of, openai, streamed, text_of_chunks
 from scripts import write_script
 from served import served
 from services import councils, write_config
@@ -134,7 +134,7 @@ class TestStream:
         client, _ = council("No object.", GOOD)
         chunks = streamed(client, response_format=FORM)
 
-        assert said(chunks) == GOOD
+        assert text_of_chunks(chunks) == GOOD
 
     def test_an_invalid_final_reply_ends_the_stream_in_an_error(self, council):
         """With no text before it."""

@@ -8,7 +8,7 @@ import anyio
 import httpx2
 import pytest
 
-from histories import stages, told
+from histories import session_events, stages
 from recorded import keep
 from served import serving_process
 from services import write_config
@@ -30,7 +30,7 @@ def rescued_record(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     folder = tmp_path / "state" / "witan" / "interrupted"
     folder.mkdir(parents=True)
-    write_session(Session.of(told("old")), folder / "old.json")
+    write_session(Session.of(session_events("old")), folder / "old.json")
     return folder / "old.json"
 
 
@@ -106,7 +106,7 @@ def test_an_import_deletes_old_sessions(witan, tmp_path, place, monkeypatch):
     backdate(place, "old")
     monkeypatch.setenv("WITAN_HISTORY_KEEP_DAYS", "1")
     record = tmp_path / "new.json"
-    write_session(Session.of(told("new")), record)
+    write_session(Session.of(session_events("new")), record)
 
     assert witan("import", record, "--history", place).status == 0
     assert sessions(place) == {"new"}

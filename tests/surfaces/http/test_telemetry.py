@@ -31,7 +31,7 @@ def collector():
         yield opened
 
 
-def asked(client, **more):
+def ask(client, **more):
     body = {"question": SECRET, **more}
     return client.post("/api/sessions", params={"wait": 20}, json=body).json()
 
@@ -65,7 +65,7 @@ class TestServer:
             ),
             httpx2.Client(base_url=url, timeout=60) as client,
         ):
-            session = asked(client)["session"]
+            session = ask(client)["session"]
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
         spans = collector.spans
@@ -103,7 +103,7 @@ class TestServer:
             ),
             httpx2.Client(base_url=url, timeout=60) as client,
         ):
-            record = asked(client, category="vaults")
+            record = ask(client, category="vaults")
             process.send_signal(signal.SIGTERM)
             process.wait(60)
         sent = b"".join(collector.raw).lower()
@@ -124,7 +124,7 @@ class TestServer:
             ),
             httpx2.Client(base_url=url, timeout=60) as client,
         ):
-            asked(client)
+            ask(client)
             process.send_signal(signal.SIGTERM)
             process.wait(60)
         reviews = [s for s in collector.spans if s.attributes.get("witan.stage") == "review"]
@@ -180,7 +180,7 @@ class TestServer:
             ) as (url, process),
             httpx2.Client(base_url=url, timeout=60) as client,
         ):
-            asked(client)
+            ask(client)
             process.send_signal(signal.SIGTERM)
             process.wait(60)
 

@@ -12,7 +12,7 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_clients import Heard, over_http, text_of
+from mcp_clients import ProgressLog, over_http, text_of
 from served import served, serving_process
 from services import councils, write_config
 from witan.deliberation.call_headers import VIA_HEADER
@@ -78,13 +78,13 @@ class TestAsking:
     @MODES
     async def test_a_question_is_answered_with_progress(self, server, mode):
         """As over standard input; the session is in the server's list."""
-        heard = Heard()
+        heard = ProgressLog()
         async with over_http(server.url, mode=mode) as client:
             result = await client.call_tool("ask", QUESTION, progress_callback=heard)
         told = result.structured_content
 
         assert told["status"] == "complete"
-        assert heard.told[-1][:2] == (8, 8)
+        assert heard.received[-1][:2] == (8, 8)
         assert httpx2.get(f"{server.url}/api/sessions/{told['session']}", timeout=60).json()[
             "status"
         ]

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from mcp import Client
 
-from mcp_clients import Heard, command, text_of
+from mcp_clients import ProgressLog, command, text_of
 from services import write_config
 from witan.history import History
 
@@ -106,17 +106,17 @@ class TestAsking:
     @pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.slow)])
     async def test_a_question_is_answered_with_progress(self, tmp_path, mode):
         """The numbers grow to their total; messages say who votes and leads."""
-        heard = Heard()
+        heard = ProgressLog()
         async with Client(command(write_config(tmp_path)), mode=mode) as client:
             result = await client.call_tool("ask", QUESTION, progress_callback=heard)
 
-        numbers = [done for done, _, _ in heard.told]
-        said = "\n".join(message for _, _, message in heard.told)
+        numbers = [done for done, _, _ in heard.received]
+        said = "\n".join(message for _, _, message in heard.received)
         assert not result.is_error
         assert text_of(result).startswith("simulated\n\nAll told")
         assert result.structured_content["trust"] in text_of(result)
         assert numbers == sorted(set(numbers))
-        assert {total for _, total, _ in heard.told} == {8.0}
+        assert {total for _, total, _ in heard.received} == {8.0}
         assert numbers[-1] == 8
         assert "ada answers" in said
         assert "bob has voted" in said

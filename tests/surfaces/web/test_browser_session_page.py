@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from browsers import AXE, NEEDS, Watched
-from sessions import Story, spent
+from sessions import Story, expense
 from witan.deliberation import events as e
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
@@ -53,7 +53,7 @@ def whole_story(**fields) -> list[e.Event]:
     labels = {"A": "cyd", "B": "bob", "C": "ada"}
     story.tell(
         e.SynthesisDone, chairman="chair", mode="consensus", text=FINAL, labels=labels,
-        spent=spent(),
+        spent=expense(),
     )  # fmt: skip
     return story.closed().events
 
@@ -221,7 +221,7 @@ class TestEnd:
     def test_a_failure_is_said_while_it_goes_on(self, screen, server):
         """In amber, with its reason folded."""
         story = Story(*SEATS).answers(ada="A.", bob="B.")
-        story.tell(e.AnswerFailed, seat="cyd", reason="503 from its provider", spent=spent())
+        story.tell(e.AnswerFailed, seat="cyd", reason="503 from its provider", spent=expense())
         server.tell(*story)
         page = screen().open("/sessions/s1?reveal=1")
 

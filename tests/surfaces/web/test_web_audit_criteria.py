@@ -4,10 +4,10 @@ import httpx2
 import pytest
 
 from desks import write_desk
-from kept_ballots import graded, kept
 from markup import parsed
 from served import served
 from services import councils
+from stored_ballots import graded, store_sessions
 from witan.history import History
 
 
@@ -15,7 +15,7 @@ from witan.history import History
 def client(tmp_path_factory):
     """A client of a server whose history has grades per criterion."""
     folder = tmp_path_factory.mktemp("graded")
-    place = kept(folder / "history.sqlite", graded(40))
+    place = store_sessions(folder / "history.sqlite", graded(40))
     with (
         History.open(place) as history,
         served(councils(write_desk(folder), history)) as server,
@@ -48,7 +48,7 @@ def test_a_reviewer_s_page_has_a_table_per_criterion(client):
 
 def test_reviewers_without_enough_data_are_folded(tmp_path):
     """Also where none has enough for any measure of a table."""
-    place = kept(tmp_path / "history.sqlite", graded(3))
+    place = store_sessions(tmp_path / "history.sqlite", graded(3))
     with (
         History.open(place) as history,
         served(councils(write_desk(tmp_path), history)) as server,

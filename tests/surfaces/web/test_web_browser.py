@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from browsers import NEEDS, SECONDS
-from sessions import BEGAN, Story, spent
+from sessions import BEGAN, Story, expense
 from witan.deliberation import events as e
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
@@ -44,7 +44,7 @@ def later_events(story: Story) -> list[e.Event]:
     """The rest: answers, ballots that change the ranking, and the final answer."""
     known = len(story.events)
     for seat in story.seats:
-        story.tell(e.AnswerDone, seat=seat, text=f"{seat} *says*.", spent=spent())
+        story.tell(e.AnswerDone, seat=seat, text=f"{seat} *says*.", spent=expense())
     story.casts("ada: bob > cyd").casts("bob: cyd > ada").casts("cyd: bob > ada")
     story.closing("So [A], then.", labels={"A": "cyd", "B": "bob", "C": "ada"}).closed()
     return story.events[known:]

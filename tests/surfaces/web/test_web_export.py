@@ -6,9 +6,9 @@ import httpx2
 import pytest
 
 from desks import desk
-from kept_ballots import kept
 from markup import parsed
 from sessions import Story
+from stored_ballots import store_sessions
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.history import SessionImport
@@ -149,7 +149,7 @@ def test_the_stored_page_says_what_the_file_says(witan, tmp_path, names):
     story.closing("So [A].", labels={"A": "ada", "B": "bob", "C": "cyd"}).closed("cyd was late")
     session = Session.of(story)
     place = tmp_path / "history.sqlite"
-    kept(place, [SessionImport("s1", session_record=session)])
+    store_sessions(place, [SessionImport("s1", session_record=session)])
     with desk(tmp_path, filled=False) as held:
         shown = "?reveal=1" if names == "shown" else ""
         stored = httpx2.get(f"{held.url}/sessions/s1{shown}", headers=HTML, timeout=60)

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from markup import Element, parsed
-from sessions import BEGAN, Story, spent
+from sessions import BEGAN, Story, expense
 from witan.deliberation import events as e
 from witan.service.sessions.running import Stream
 from witan.surfaces.web.live import Feed, LivePage, follow_live
@@ -22,8 +22,8 @@ def story() -> Story:
     told.tell(e.AnswerStarted, seat="ada").tell(e.AnswerStarted, seat="bob")
     told.tell(e.AnswerDelta, seat="ada", text="Ada ")
     told.tell(e.AnswerDelta, seat="ada", text="<says> *so*")
-    told.tell(e.AnswerDone, seat="ada", text="Ada <says> *so*", spent=spent())
-    told.tell(e.AnswerDone, seat="bob", text="Bob.", spent=spent())
+    told.tell(e.AnswerDone, seat="ada", text="Ada <says> *so*", spent=expense())
+    told.tell(e.AnswerDone, seat="bob", text="Bob.", spent=expense())
     told.casts("ada: bob").casts("bob: ada")
     told.tell(e.SynthesisStarted, chairman="chair", mode="consensus")
     told.tell(e.SynthesisDelta, chairman="chair", text="All told")
@@ -33,7 +33,7 @@ def story() -> Story:
         mode="consensus",
         text="All told [A].",
         labels={"A": "ada", "B": "bob"},
-        spent=spent(),
+        spent=expense(),
     )
     return told.closed()
 
@@ -210,7 +210,7 @@ class TestPatches:
     def test_a_member_without_an_answer_is_not_expected_to_review(self):
         """Its row says why at once, and it is not counted among the reviews."""
         told = Story("ada", "bob", "cyd", "dan").answers(ada="A.", bob="B.", cyd="C.")
-        told.tell(e.AnswerFailed, seat="dan", reason="is lost", spent=spent())
+        told.tell(e.AnswerFailed, seat="dan", reason="is lost", spent=expense())
         before, root = (
             parsed(render_live(LivePage(events, show_names=True, clock=lambda: BEGAN)))
             for events in ([*told], [*told.casts("ada: bob > cyd")])

@@ -13,11 +13,11 @@ import pytest
 
 import witan
 from desks import desk, write_desk
-from histories import told
-from kept_ballots import NOW, ballot, jury, kept, sessions
+from histories import session_events
 from markup import Element, parsed
 from served import served
 from services import councils, write_config
+from stored_ballots import NOW, ballot, jury, sessions, store_sessions
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
 from witan.history import History, SessionImport
@@ -361,7 +361,7 @@ class TestSession:
         """The count uses the models' alone, and only theirs can be left out."""
         cast = [Ballot(r, (("a",), ("b",)), session="q") for r in ("r1", "r2")]
         vote = Ballot("ines", (("b",), ("a",)), session="q", kind="human")
-        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=(*cast, vote))])
+        store_sessions(tmp_path / "history.sqlite", [SessionImport("q", ballots=(*cast, vote))])
         with desk(tmp_path, filled=False) as held:
             root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60))
 
@@ -374,7 +374,7 @@ class TestSession:
             Ballot(who, (("a",), ("b",)), session="q", kind="human")
             for who in ("ines", "jo", "kim")
         ]
-        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
+        store_sessions(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
             root = page(httpx2.get(f"{held.url}/sessions/q?without=jo", headers=HTML, timeout=60))
 
@@ -389,7 +389,7 @@ class TestSession:
     def test_candidates_that_look_like_numbers_keep_their_names(self, tmp_path):
         """Only real numbers get the typographic minus."""
         cast = [Ballot(r, (("-1",), ("-2",)), session="q") for r in ("r1", "r2", "r3")]
-        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
+        store_sessions(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
             cells = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60)).one(
                 id="ballots"
@@ -404,7 +404,9 @@ class TestSession:
             Ballot("r1", (("b",), ("c",)), session="q"),
         ]
         none = Ballot("r2", (), session="q", abstained=True, reason="was ill")
-        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=(*cast, cast[0], none))])
+        store_sessions(
+            tmp_path / "history.sqlite", [SessionImport("q", ballots=(*cast, cast[0], none))]
+        )
         with desk(tmp_path, filled=False) as held:
             root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60))
 
@@ -430,7 +432,7 @@ class TestSession:
             )
             for turn in (0, 1)
         ]
-        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
+        store_sessions(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
             root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60))
 
@@ -448,7 +450,7 @@ class TestSession:
         """A matrix of sixty-five columns could not be read."""
         names = [f"n{at:02}" for at in range(65)]
         cast = [Ballot(f"r{at}", tuple((each,) for each in names), session="q") for at in range(2)]
-        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
+        store_sessions(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
             root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60))
 
@@ -467,7 +469,7 @@ class TestSession:
             )
             for turn in range(2)
         ]
-        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
+        store_sessions(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
             root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60))
 
@@ -485,7 +487,7 @@ class TestSession:
             Ballot("r3", (("a",), ("b",)), session="q"),
             Ballot("r3", (("a",), ("b",)), session="q"),
         )
-        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
+        store_sessions(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
             root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60))
 
@@ -909,7 +911,7 @@ class TestReports:
         at = datetime(2026, 1, 1, tzinfo=UTC)
         with History.open(tmp_path / "history.sqlite") as history:
             with history.recording() as listen:
-                for event in told("held", at=at):
+                for event in session_events("held", at=at):
                     listen(event)
             history.add(
                 [SessionImport(f"s{n}", ballots=jury(f"s{n}")) for n in range(12)], "a", "b"
@@ -923,8 +925,8 @@ class TestReports:
     def test_unrevealed_answers_can_be_voted_on_from_the_list(self, tmp_path):
         """For sessions with a record; imported ballots name the authors."""
         at = datetime(2026, 1, 1, tzinfo=UTC)
-        record = SessionImport("held", session_record=Session.of(told("held", at=at)))
-        kept(tmp_path / "history.sqlite", [record, SessionImport("q", ballots=jury("q"))])
+        record = SessionImport("held", session_record=Session.of(session_events("held", at=at)))
+        store_sessions(tmp_path / "history.sqlite", [record, SessionImport("q", ballots=jury("q"))])
         with desk(tmp_path, filled=False) as here:
             root = page(httpx2.get(f"{here.url}/history", headers=HTML, timeout=60))
 
@@ -935,14 +937,14 @@ class TestReports:
 
     def test_every_session_is_on_one_page_of_the_history(self, tmp_path):
         """Exactly once, also with equal times, as in imports."""
-        place = kept(
+        place = store_sessions(
             tmp_path / "history.sqlite",
             [SessionImport(f"s{n:03}", ballots=jury(f"s{n:03}")) for n in range(70)],
         )
         at = datetime(2026, 1, 1, tzinfo=UTC)
         with History.open(place) as history, history.recording() as listen:
             for n in range(35):
-                for event in told(f"held{n}", at=at + timedelta(hours=n)):
+                for event in session_events(f"held{n}", at=at + timedelta(hours=n)):
                     listen(event)
         with (
             desk(tmp_path, filled=False) as held,
@@ -993,7 +995,7 @@ class TestReports:
     def test_a_row_of_a_single_ballot_is_folded(self, tmp_path):
         """It stands among those without a rank, and nowhere else in the numbers."""
         once = SessionImport("once", NOW, ballots=(ballot("once", "r1", ("ash", "yew")),))
-        board = witan.leaderboard(kept(tmp_path / "history.sqlite", [*sessions(), once]))
+        board = witan.leaderboard(store_sessions(tmp_path / "history.sqlite", [*sessions(), once]))
         root = parsed(report_to_html(report_of(board)))
         numbers = root.all("section")[0]
         [fold] = [

@@ -9,7 +9,7 @@ import pytest
 
 from councils import council, member, members
 from markup import Element, parsed
-from sessions import Story, spent
+from sessions import Story, expense
 from witan.core.blinding import Sheet
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
@@ -136,8 +136,8 @@ class TestVerdict:
     def test_missing_parts_are_listed_once_above_the_final_answer(self):
         """While names are hidden, no order of seats reveals them."""
         story = Story("ada", "bob", "cyd", "dan").answers(ada="A.", bob="B.")
-        story.tell(e.AnswerFailed, seat="cyd", reason="is lost", spent=spent())
-        story.tell(e.AnswerFailed, seat="dan", reason="is lost", spent=spent())
+        story.tell(e.AnswerFailed, seat="cyd", reason="is lost", spent=expense())
+        story.tell(e.AnswerFailed, seat="dan", reason="is lost", spent=expense())
         told_of = story.closed("cyd did not answer: is lost", "dan did not answer: is lost")
         root = page(Session.of(told_of), show_names=False)
 
@@ -227,7 +227,7 @@ class TestRetry:
     def test_failed_seats_can_be_retried(self):
         """The form lists seats without an answer or a ballot, all selected."""
         story = Story("ada", "bob", "cyd").answers(ada="A.", bob="B.")
-        story.tell(e.AnswerFailed, seat="cyd", reason="401 from its provider", spent=spent())
+        story.tell(e.AnswerFailed, seat="cyd", reason="401 from its provider", spent=expense())
         story.casts("ada: bob").abstains("bob", "late").closed("cyd did not answer")
 
         root = page(Session.of(story))
@@ -294,7 +294,7 @@ class TestVeil:
         names = ("xenon", "yttrium", "zinc")
         story = Story(*names, notes=("zinc is seated twice",))
         story.answers(xenon="One.", yttrium="Two.")
-        story.tell(e.AnswerFailed, seat="zinc", reason="zinc timed out", spent=spent())
+        story.tell(e.AnswerFailed, seat="zinc", reason="zinc timed out", spent=expense())
         story.casts("xenon: yttrium").abstains("yttrium", "yttrium was late")
         story.closing("So.", chairman="xenon", labels={"A": "yttrium", "B": "xenon"})
         session = Session.of(story.closed("zinc did not answer", "yttrium cast no ballot"))
@@ -726,7 +726,7 @@ class TestStructure:
         """No table without a column, no numbers without a ranking."""
         story = Story("ada", "bob")
         for seat in story.seats:
-            story.tell(e.AnswerFailed, seat=seat, reason="is lost", spent=spent())
+            story.tell(e.AnswerFailed, seat=seat, reason="is lost", spent=expense())
         root = page(Session.of(story.closed("all", status="failed")))
 
         assert root.all("dl", class_="figures") == []

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from markup import parsed
-from sessions import BEGAN, Story, spent
+from sessions import BEGAN, Story, expense
 from witan.core.blinding import Sheet
 from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
@@ -34,10 +34,10 @@ def events(seats: tuple[str, ...], seed: int) -> list[e.Event]:
     for seat in SEATS:
         story.tell(e.AnswerStarted, seat=seat)
     story.tell(e.AnswerDelta, seat="bob", text="Bob says so at ")
-    story.tell(e.AnswerFailed, seat="cyd", reason="is lost", spent=spent())
+    story.tell(e.AnswerFailed, seat="cyd", reason="is lost", spent=expense())
     for seat in ("bob", "dan", "ada"):
         text = f"The answer of {len(seat) * ord(seat[0])}."
-        story.tell(e.AnswerDone, seat=seat, text=text, spent=spent())
+        story.tell(e.AnswerDone, seat=seat, text=text, spent=expense())
     story.casts("ada: bob = dan").casts("bob: ada = dan").casts("dan: ada = bob")
     story.abstains("cyd", "late")
     labels = {label: seat for seat, label in labels_of(story.events).items() if seat != "cyd"}

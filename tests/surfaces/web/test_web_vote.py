@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from kept_ballots import kept
 from markup import parsed
 from sessions import Story
+from stored_ballots import store_sessions
 from witan.core.blinding import Sheet
 from witan.deliberation.openings import own_question
 from witan.deliberation.session import Session
@@ -106,7 +106,7 @@ class TestReveal:
         story = Story("ada", "bob", "cyd").answers(ada="A.", bob="B.", cyd="C.")
         story.casts("ada: bob > cyd").casts("bob: ada > cyd").casts("cyd: ada > bob")
         record = Session.of(story.closed())
-        place = kept(tmp_path / "h.sqlite", [SessionImport("s1", session_record=record)])
+        place = store_sessions(tmp_path / "h.sqlite", [SessionImport("s1", session_record=record)])
         with History.open(place) as history:
             paper = prepare_paper(history, "s1", "zoe")
             revealed = reveal(history, paper, (("cyd",), ("ada", "bob")))

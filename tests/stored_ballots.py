@@ -76,7 +76,7 @@ def graded(n_sessions: int) -> list[SessionImport]:
     return found
 
 
-def kept(place: str | Path, imported: Iterable[SessionImport]) -> str:
+def store_sessions(place: str | Path, imported: Iterable[SessionImport]) -> str:
     """Keep sessions in the history at a place, and return the place."""
     with History.open(place) as history:
         history.add(imported, "a test", str(place))

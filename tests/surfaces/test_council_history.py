@@ -162,6 +162,7 @@ class TestRecording:
         with History.open(place) as history, history.recording() as recording:
             for event in whole.events[:-1]:
                 recording(event)
+            recording.flush()
             with pytest.raises(HistoryConflict, match="has more events in the history"):
                 anyio.run(resume)
             recording(whole.events[-1])

@@ -1,5 +1,6 @@
 """The list of sessions: searches, pages, names, and unusual characters."""
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -72,6 +73,12 @@ class TestFinding:
             assert seen == whole
         assert len(whole) == 11
 
+    def test_page_of_a_large_import_is_as_fast_as_of_a_small_one(self, tmp_path):
+        """A page and the latest session are found without reading all sessions of a time."""
+        small, large = (_seconds_to_list(tmp_path / f"{n}.sqlite", n) for n in (200, 8_000))
+
+        assert large < 5 * small
+
     def test_line_describes_the_session(self, history):
         """It has time, status, question, rule, leader and cost."""
         record_sessions(history, "s1", category="coding")
@@ -120,6 +127,22 @@ class TestFinding:
 
 
 NAIVE = datetime(2026, 11, 21)
+
+
+def _seconds_to_list(file, n_sessions):
+    """List a page, and resolve the latest session, where all have the same time."""
+    cast = (Ballot("ada", (("x",), ("y",))),)
+    seconds = []
+    with History.open(file) as history:
+        history.add(
+            [SessionImport(f"s{n}", ASKED, ballots=cast) for n in range(n_sessions)], "", ""
+        )
+        for _ in range(5):
+            began = time.process_time()
+            history.page(Search(), 5)
+            history.resolve_name("last")
+            seconds.append(time.process_time() - began)
+    return min(seconds)
 
 
 @pytest.fixture

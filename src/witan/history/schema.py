@@ -273,6 +273,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """,
         "CREATE INDEX cached_sums_by_span ON cached_sums (span)",
     ),
+    (
+        # In the order of lists, because all sessions of an import may have one time.
+        "DROP INDEX sessions_by_time",
+        "CREATE INDEX sessions_by_time ON sessions (at_us DESC, session)",
+        "CREATE INDEX ballots_of_people ON ballots (reviewer) WHERE human = 1",
+    ),
 )
 """Statements per version, from 1. Released versions are never edited.
 

@@ -181,6 +181,12 @@ class TestRetention:
             "sessions": 0, "ballots": 0, "standings": 0, "imports": 0,
         }  # fmt: skip
 
+    def test_names_of_many_people_take_one_search(self, file):
+        """To forget the votes of four hundred people takes little longer than that of one."""
+        seconds = [_seconds_to_forget(file, n_people) for n_people in (1, 400)]
+
+        assert seconds[1] < 8 * seconds[0]
+
     def test_nothing_older_is_no_error(self, history):
         """An empty history has nothing to forget."""
         assert history.forget_before(ASKED).n_sessions == 0
@@ -194,6 +200,19 @@ class TestRetention:
             assert history.forget_added_before(LATER).n_sessions == 1
             assert [found.session for found in history.find()] == ["old"]
             assert history.forget_added_before(LATER + timedelta(1)).n_sessions == 1
+
+
+def _seconds_to_forget(file, n_people):
+    """Forget a session with votes of people, beside thousands of sessions without them."""
+    names = [f"person {n}" for n in range(n_people)]
+    cast = tuple(ballot(f"{name}: b > c", kind="human") for name in names)
+    others = [SessionImport(f"s{k}", ASKED, ballots=(ballot("a: b > c"),)) for k in range(4_000)]
+    with History.open(file) as history:
+        history.add(others, "f", "d")
+        history.add([SessionImport("voted", ASKED, ballots=cast)], "g", f"{n_people}")
+        began = time.process_time()
+        history.forget("voted")
+        return time.process_time() - began
 
 
 def beside(file):

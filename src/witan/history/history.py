@@ -151,6 +151,13 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[int]:
 
 def _reparent_families(database: Database, sessions: Collection[str]) -> None:
     """Link the remaining sessions of a family before some are deleted."""
+    names, params = in_list(sessions)
+    cut_off = (
+        f"SELECT 1 FROM sessions WHERE parent IN {names} AND relation = '{RETRY}'"  # noqa: S608
+        f" AND session NOT IN {names} LIMIT 1"
+    )
+    if not database.rows(cut_off, params):  # reading all families takes longer
+        return
     sql = "UPDATE sessions SET parent = :parent WHERE session = :session"
     for _, family in groupby(database.rows(_FAMILIES_SQL), key=itemgetter(0)):
         last_session: str | None = None
@@ -177,13 +184,18 @@ def _delete_imports(database: Database, digests: Sequence[str]) -> None:
 
 def _delete_names(database: Database, people: Sequence[int]) -> None:
     """Delete the names of people without any other vote."""
-    for code in people:
+    for block in blocks(people, BLOCK_SIZE):
+        codes, params = in_list(block)
+        # The lock waits for writers of further votes under these names.
+        sql = f"SELECT code FROM names WHERE code IN {codes} ORDER BY code"  # noqa: S608
+        database.rows(sql + database.locking, params)
+        # One reading of each table for all names, because its column has no index.
         database.execute(
-            "DELETE FROM names WHERE code = :code"
-            " AND NOT EXISTS (SELECT 1 FROM ballots WHERE reviewer = :code)"
-            " AND NOT EXISTS (SELECT 1 FROM standings WHERE model = :code)"
-            " AND NOT EXISTS (SELECT 1 FROM answers WHERE model = :code)",
-            {"code": code},
+            f"DELETE FROM names WHERE code IN {codes}"  # noqa: S608
+            f" AND code NOT IN (SELECT reviewer FROM ballots WHERE reviewer IN {codes})"
+            f" AND code NOT IN (SELECT model FROM standings WHERE model IN {codes})"
+            f" AND code NOT IN (SELECT model FROM answers WHERE model IN {codes})",
+            params,
         )
 
 

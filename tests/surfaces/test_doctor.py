@@ -4,9 +4,12 @@ import json
 
 import pytest
 
+from elections import ballot
 from model_listing import listing
+from terminals import run_on_terminal
 from witan.deliberation.ports import Price
 from witan.errors import ConfigError
+from witan.history import History, SessionImport
 from witan.models.providers import PROVIDERS
 from witan.service.doctor import SeatFinding
 from witan.service.text import Page
@@ -149,6 +152,18 @@ class TestText:
 
         assert "without --offline" in out
         assert status == Status.MISUSED
+
+
+def test_the_check_of_a_history_shows_its_progress(tmp_path):
+    """A terminal shows how many sessions of the history have been read so far."""
+    sessions = [SessionImport(f"s{n}", ballots=(ballot("a: b > c"),)) for n in range(201)]
+    with History.open(tmp_path / "history.sqlite") as history:
+        history.add(sessions, "f", "d")
+        command = ["doctor", "--offline", "--history", str(tmp_path / "history.sqlite")]
+
+        _, shown = run_on_terminal(command, [], kind="xterm")
+
+    assert "checking the history: 200 sessions read" in shown
 
 
 class TestEndpoints:

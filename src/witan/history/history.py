@@ -326,8 +326,13 @@ class History:
             self._writer.close()
         self.database.close()
 
-    def check(self) -> None:
+    def check(self, on_session: Callable[[int], None] | None = None) -> None:
         """Check the whole file, and read each session; a PostgreSQL server checks its own.
+
+        Parameters
+        ----------
+        on_session
+            Called at first and before each session is read, with the number of earlier ones.
 
         Raises
         ------
@@ -337,8 +342,10 @@ class History:
         file = self.database
         if not isinstance(file, SqliteDatabase):
             return
+        if on_session is not None:
+            on_session(0)
         try:
-            damage = file.integrity_check() or reading.find_damage(file)
+            damage = file.integrity_check() or reading.find_damage(file, on_session)
         except HistoryError as error:
             if not is_damage(error, file.path):
                 raise

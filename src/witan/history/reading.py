@@ -1,7 +1,7 @@
 """Reading of stored sessions: events, ballots, answers, exports and lists."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -83,11 +83,20 @@ def find_session(database: Database, session: str) -> "Session | None":
         raise damaged_history(database, f"{error} in the session {session}") from error
 
 
-def find_damage(database: Database) -> str | None:
-    """Read each session and its ballots; return why one cannot be read, or None."""
+def find_damage(database: Database, on_session: Callable[[int], None] | None = None) -> str | None:
+    """Read each session and its ballots; return why one cannot be read, or None.
+
+    Parameters
+    ----------
+    on_session
+        Called before each session with the number of earlier ones.
+    """
     sql = "SELECT MIN(session) FROM sessions WHERE session > :session"
-    session = ""
+    session, n_read = "", 0
     while (session := database.rows(sql, {"session": session})[0][0]) is not None:
+        if on_session is not None:
+            on_session(n_read)
+        n_read += 1
         try:
             find_session(database, session)
             stored_ballots(database, session)

@@ -3,7 +3,7 @@
 import platform
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -185,10 +185,16 @@ async def diagnose(
     *,
     offline: bool = False,
     servers: Mapping[str, str] = LOCAL_SERVERS,
+    on_session: Callable[[int], None] | None = None,
 ) -> Diagnosis:
     """Check everything a council needs.
 
     Every endpoint is called at once, or none with `offline`.
+
+    Parameters
+    ----------
+    on_session
+        Called before each session of the history is read, with the number of earlier ones.
     """
     problems, notes = list[str](), list[str]()
     procedure, members = Procedure(), config.members
@@ -239,7 +245,7 @@ async def diagnose(
             chairmen=_price_seats(config.chairmen, chairmen),
         )
         problems += _refusals(priced, _price_seats(members, sitting), procedure, environment)
-    history = diagnose_history(config, offline=offline)
+    history = diagnose_history(config, offline=offline, on_session=on_session)
     problems += [history.problem] if history.problem and history.enabled else []
     return Diagnosis(
         can_sit=not problems,
@@ -324,7 +330,9 @@ def _absences(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> 
     return [*keyless, f"a council needs two members and {count} could sit", *silent_seats]
 
 
-def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding:
+def diagnose_history(
+    config: Config, *, offline: bool = False, on_session: Callable[[int], None] | None = None
+) -> HistoryFinding:
     """Check the whole configured history, without creating it."""
     whole, place = history_place(config), _write_place(config)
     finding = HistoryFinding(place, config.history.enabled)
@@ -338,7 +346,7 @@ def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding
             note = "the file is empty; the first session makes a history of it"
             return replace(finding, note=note)
         with open_history(config, LockWait(None), reading=True) as history:
-            history.check()
+            history.check(on_session)
             database = history.database
             full = isinstance(database, SqliteDatabase) and is_full(database.path)
             problem = f"{place}: {FULL if full else UNWRITABLE}" if history.read_only else None

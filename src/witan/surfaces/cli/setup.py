@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from witan.errors import NoCouncil
 from witan.service.text import UNKNOWN, Page, clean, count_noun, full_sentence, list_text
 from witan.surfaces.cli.commands import command, print_result
 from witan.surfaces.cli.options import Status, config_option, history_option, json_option
-from witan.surfaces.terminal import echo, measure_page, say
+from witan.surfaces.terminal import console, echo, is_terminal, measure_page, say, style_line
 
 if TYPE_CHECKING:
     from witan.deliberation.plan import Lengths
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
         SeatFinding,
         ServeFinding,
     )
+
+BETWEEN_UPDATES = 100
+"""Sessions read between two updates of the progress."""
 
 OFFERED = 8
 """Models of one provider to choose from."""
@@ -53,12 +56,30 @@ def doctor_command(
     from witan.service.history_access import load_history_config
 
     history_config = load_history_config(config, history)
-    result = anyio.run(partial(diagnose, history_config, os.environ, offline=offline))
+    with _progress() as on_session:
+        check = partial(diagnose, offline=offline, on_session=on_session)
+        result = anyio.run(check, history_config, os.environ)
     if as_json:
         print_result(result, as_json=True)
     else:
         echo("\n".join(_write(measure_page(), result)))
     return Status.ANSWERED if result.can_sit else Status.MISUSED
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None] | None]:
+    """Show that the check is under way, on a terminal only."""
+    if not is_terminal(err=True):
+        yield None
+        return
+    with console().status("checking") as status:
+
+        def show(n_sessions: int) -> None:
+            if n_sessions % BETWEEN_UPDATES == 0:
+                read = count_noun(n_sessions, "session")
+                status.update(style_line(f"checking the history: {read} read"))
+
+        yield show
 
 
 def _write(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from collections import Counter
 
 import anyio
 import pytest
@@ -340,3 +341,28 @@ class TestRefusals:
         ):
             with pytest.raises(NoCouncil, match="would judge its own work"):
                 ArmBatch(seated, Council(seats), history, ROWS, BatchOptions())
+
+
+class CountingHistory(History):
+    """A history that counts how often each session is read."""
+
+    def session(self, session):
+        """Count and read."""
+        self.reads = getattr(self, "reads", Counter())
+        self.reads[session] += 1
+        return super().session(session)
+
+
+def test_a_finished_batch_is_read_twice_at_most(tmp_path):
+    """Each batch reads its sessions once, and the comparison reads them once."""
+    place, options = tmp_path / "history.sqlite", BatchOptions(max_calls=1_000)
+    with History.open(place) as history:
+        first, _ = run(history, MANY, options=options)
+
+    with CountingHistory.open(place) as history:
+        again, _ = run(history, MANY, options=options)
+
+        assert again.earlier == again.rows == 16
+        assert again.comparison == first.comparison
+        assert len(history.reads) == len([*history.sessions()])
+        assert max(history.reads.values()) == 2

@@ -33,24 +33,23 @@ from witan.core.arms import (
     choose_best,
     compare_arms,
     measure_ballots,
-    share_beaten,
     split_questions,
 )
 from witan.core.ballot import Ballot
 from witan.core.stats.leaderboard import Terms, Window
-from witan.deliberation import events as e
 from witan.deliberation.costs import Spending
 from witan.deliberation.learning import model_of
 from witan.deliberation.money import Allowance, least_known, sum_known
 from witan.deliberation.openings import judging_procedure, make_seat
 from witan.deliberation.plan import Plan
 from witan.deliberation.planner import make_plan, sum_lines
-from witan.deliberation.ports import MOST_TEXTS, Expense, Member, free_name
+from witan.deliberation.ports import MOST_TEXTS, Member, free_name
 from witan.deliberation.retries import plan_rest
-from witan.deliberation.session import Session, is_author
+from witan.deliberation.session import is_author
 from witan.deliberation.texts import are_identical
 from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
 from witan.history import History
+from witan.service.arm_sessions import ArmSession
 from witan.service.batch import (
     Batch,
     BatchBill,
@@ -160,18 +159,13 @@ class _Row:
 
     Parameters
     ----------
-    members
-        Member to its first answer in the council's session.
-    shares
-        Member to its share of rivals beaten there; empty without an outcome.
+    council
+        The council's session.
     """
 
     task: BatchRow
-    at: datetime
-    end: datetime
+    council: ArmSession
     answers: dict[Arm, ArmAnswer]
-    members: dict[str, ArmAnswer]
-    shares: dict[str, float]
     best: str = ""
     judgment: str | None = None
     chooses: bool = False
@@ -200,25 +194,17 @@ class _Row:
     @property
     def control_task(self) -> BatchRow:
         """The row as put to its best member."""
-        return replace(self.task, reference=None, parent=self.answers["council"].session)
+        return replace(self.task, reference=None, parent=self.council.id)
 
     @property
     def judging_task(self) -> BatchRow:
         """The row as the jury judges its answers."""
-        return replace(
-            self.task, texts=dict(self.answer_texts.items()), parent=self.answers["council"].session
-        )
+        return replace(self.task, texts=dict(self.answer_texts.items()), parent=self.council.id)
 
-    def take_control(self, session: Session) -> None:
+    def take_control(self, session: ArmSession) -> None:
         """Take the best member's best answer from its own session."""
-        if session.status != "interrupted":
-            self.answers["self"] = ArmAnswer(
-                session.id,
-                self.best,
-                _take_best_text(session),
-                _count_calls(session),
-                session.cost.total_usd,
-            )
+        if session.interrupted is None:
+            self.answers["self"] = session.answer(self.best, session.best_text)
 
 
 class ArmBatch:
@@ -266,7 +252,7 @@ class ArmBatch:
         self._check()
         self._allowance = Allowance(options.max_cost_usd, options.max_calls)
         self._make_batch = partial(make_batch, allowance=self._allowance)
-        self._controls: dict[str, Session | None] = dict.fromkeys({"self"} & {*self.arms.arms})
+        self._controls: dict[str, ArmSession | None] = dict.fromkeys({"self"} & {*self.arms.arms})
         plain = self._make_batch(council, history, self.tasks, options)
         if jury is not None:
             self._controls["jury"] = None
@@ -277,6 +263,7 @@ class ArmBatch:
         self._n_choosing = 0
         self._leaders: dict[datetime | None, str | None] = {}
         self._spendings: dict[str, Spending] = {}
+        self._closed: dict[str, ArmSession] = {}
 
     def _check(self) -> None:
         chosen = self.arms.arms
@@ -344,11 +331,11 @@ class ArmBatch:
             calls=council.calls + sum(calls.values()),
             expected_usd=sum_known([council.expected_usd, *(each.expected_usd for each in more)]),
             worst_usd=sum_known([council.worst_usd, *(each.worst_usd for each in more)]),
-            spent_usd=council.spent_usd + fsum(each.cost.committed_usd for each in earlier),
+            spent_usd=council.spent_usd + fsum(each.most.usd for each in earlier),
             max_cost_usd=self.options.max_cost_usd,
             max_calls=self.options.max_calls,
-            made_calls=council.made_calls + sum(each.cost.calls for each in earlier),
-            **Spending.sum([council.spending, *map(Spending.of, earlier)])._asdict(),
+            made_calls=council.made_calls + int(sum(each.most.calls for each in earlier)),
+            **Spending.sum([council.spending, *(each.spending for each in earlier)])._asdict(),
             cheapest_usd=least_known([council.cheapest_usd, *(each.worst_usd for each in more)]),
             refused=council.refused,
             parts={"council": council.calls, **calls},
@@ -371,8 +358,8 @@ class ArmBatch:
                 needs = {"council": stored, **({} if task.number in choosing else self._controls)}
             for part, stored in needs.items():
                 with suppress(InvalidParameter):  # `run` reports the problem of this row
-                    if stored is not None:
-                        parts[part] = plan_rest(stored)
+                    if stored is not None and stored.interrupted is not None:
+                        parts[part] = plan_rest(stored.interrupted)
                     elif part == "jury":
                         parts[part] = self._plan_judgment(task)
                     else:
@@ -433,17 +420,23 @@ class ArmBatch:
         began = anyio.current_time()
         if has_ceiling(self.options):
             for session in await anyio.to_thread.run_sync(self._list_all):
-                self._spendings[session.id] = Spending.of(session)
-                await self._allowance.settle(session.id, session.cost.most)
+                self._spendings[session.id] = session.spending
+                await self._allowance.settle(session.id, session.most)
         results: list[ArmRowResult] = []
 
         def finish(result: ArmRowResult) -> None:
-            results.append(result)
+            results.append(replace(result, text=None, arms={}))  # a report needs no answers
             on_result(result)
 
         council: dict[int, RowResult] = {}
         admitted = await anyio.to_thread.run_sync(self._admit)
-        first = await self._run_batch("council", self.council, admitted, council, on_progress)
+        first = await self._run_batch(
+            "council",
+            self.council,
+            admitted,
+            lambda result: council.update({result.row: result}),
+            on_progress,
+        )
         rows = await anyio.to_thread.run_sync(self._read_rows)
         for number, result in council.items():
             if number in rows:
@@ -466,7 +459,8 @@ class ArmBatch:
         controlled = await self._run_controls(measured, on_progress)
         n_earlier += await self._run_judgments(controlled, finish, on_progress)
         done = {result.row for result in results}
-        unjudged = [row for row in controlled if not row.is_alike and not self._ballots(row)]
+        ballots = await anyio.to_thread.run_sync(self._read_ballots, controlled)
+        unjudged = [row for row in controlled if not row.is_alike and not ballots[row.task.number]]
         has_control = {row.task.number for row in controlled}
         unfinished = [row for row in measured if row.task.number not in done]
         for row in unfinished:
@@ -482,7 +476,7 @@ class ArmBatch:
             calls=int(self._allowance.calls),
             seconds=anyio.current_time() - began,
             unaffordable=len(self.tasks) - len(admitted) + first.unaffordable,
-            comparison=await anyio.to_thread.run_sync(self._compare, controlled),
+            comparison=await anyio.to_thread.run_sync(self._compare, controlled, ballots),
             unanswered=len(council.keys() - rows.keys()),
             unfinished=len(unfinished),
             unjudged=sum(row.task.number in done for row in unjudged),
@@ -491,26 +485,20 @@ class ArmBatch:
             missing=count_missing(results),
         )
 
-    async def _run_batch(  # noqa: PLR0917 - as each of the three has them
+    async def _run_batch(
         self,
         stage: str,
         council: Council,
         tasks: Sequence[BatchRow],
-        results: dict[int, RowResult],
+        on_result: Callable[[RowResult], None],
         on_progress: Callable[[Progress], None],
-        on_result: Callable[[RowResult], None] = lambda _: None,
     ) -> BatchReport:
-        """Run a batch under the common ceiling; collect results by row."""
-
-        def take(result: RowResult) -> None:
-            results[result.row] = result
-            on_result(result)
-
+        """Run a batch under the common ceiling."""
         batch = self._make_batch(council, self.history, tasks, self.options)
         if council is self.council:
             names = dict(zip((task.number for task in self.tasks), self.names, strict=True))
             batch.names = [names[task.number] for task in tasks]
-        report = await batch.run(take, lambda each: on_progress(replace(each, stage=stage)))
+        report = await batch.run(on_result, lambda each: on_progress(replace(each, stage=stage)))
         self._spendings |= batch.spendings
         return report
 
@@ -520,21 +508,31 @@ class ArmBatch:
         for task, name in zip(self.tasks, self.names, strict=True):
             session = self._find(name)
             if session is not None and not _is_open(session) and session.text:
-                rows[task.number] = _read_row(task, session)
+                rows[task.number] = _Row(
+                    task, session, {"council": session.answer(None, session.text)}
+                )
         return rows
 
-    def _find(self, name: str) -> Session | None:
-        return self.history.session(name) if self.history.has_record(name) else None
+    def _find(self, name: str) -> ArmSession | None:
+        """Find a stored session; a closed one is read only once."""
+        if name in self._closed:
+            return self._closed[name]
+        if not self.history.has_record(name):
+            return None
+        session = ArmSession.of(self.history.session(name))
+        if session.interrupted is None:
+            self._closed[name] = session
+        return session
 
-    def _list_all(self) -> list[Session]:
+    def _list_all(self) -> list[ArmSession]:
         """List all sessions of earlier runs."""
         return [*filter(None, map(self._find, self.names)), *self._list_earlier()]
 
-    def _list_earlier(self, rows: Sequence[_Row] | None = None) -> list[Session]:
+    def _list_earlier(self, rows: Sequence[_Row] | None = None) -> list[ArmSession]:
         """List earlier runs' controls and judgments, for any best member."""
         rows = [*self._read_rows().values()] if rows is None else rows
         everyone = [member.name for member in self.council.members]
-        earlier: dict[str, Session] = {}
+        earlier: dict[str, ArmSession] = {}
         for name in everyone if self.arms.best is None else [self.arms.best]:
             chosen = [replace(row, answers={**row.answers}) for row in rows]
             for row in chosen:
@@ -545,12 +543,12 @@ class ArmBatch:
 
     def _find_stored(
         self, rows: Sequence[_Row]
-    ) -> list[tuple[_Row, Session | None, Session | None]]:
+    ) -> list[tuple[_Row, ArmSession | None, ArmSession | None]]:
         """Find each row's control and judgment.
 
         The row takes its answer from the former.
         """
-        controls: list[Session | None] = [None] * len(rows)
+        controls: list[ArmSession | None] = [None] * len(rows)
         if "self" in self.arms.arms:
             for name in dict.fromkeys(row.best for row in rows):
                 at = [number for number, row in enumerate(rows) if row.best == name]
@@ -567,12 +565,14 @@ class ArmBatch:
         names = Batch(self.jury, self.history, tasks, self.options).names
         return [*zip(rows, controls, map(self._find, names), strict=True)]
 
-    def _find_open(self, rows: Sequence[_Row]) -> Iterator[tuple[_Row, dict[str, Session | None]]]:
+    def _find_open(
+        self, rows: Sequence[_Row]
+    ) -> Iterator[tuple[_Row, dict[str, ArmSession | None]]]:
         """Yield each row's open stages, with any interrupted session."""
         measured = [row for row in rows if not row.chooses]
         yield from ((row, {}) for row in rows if row.chooses)
         for row, control, judgment in self._find_stored(measured):
-            waits: dict[str, Session | None] = {}
+            waits: dict[str, ArmSession | None] = {}
             if "self" in self.arms.arms and _is_open(control):
                 waits = {**self._controls, "self": control}
             elif self.jury is not None and not row.is_alike and _is_open(judgment):
@@ -605,26 +605,26 @@ class ArmBatch:
 
         So a resumed batch keeps the member whose controls are already paid for.
         """
-        first = min((each.opening.at for each in self._list_earlier(everything)), default=None)
-        before = [row for row in rows if first is None or row.end <= first]
+        first = min((each.at for each in self._list_earlier(everything)), default=None)
+        before = [row for row in rows if first is None or row.council.end <= first]
         names = [member.name for member in self.council.members]
-        counted = [row for row in before or rows if row.shares]
-        shares = [[row.shares.get(name, nan) for name in names] for row in counted]
+        counted = [row for row in before or rows if row.council.shares]
+        shares = [[row.council.shares.get(name, nan) for name in names] for row in counted]
         if self._choice == "other questions":
             self._n_choosing = len({*name_questions(row.task for row in counted)})
         return names[choose_best(np.array(shares).reshape(-1, len(names)))]
 
     def _find_leader(self, rows: Sequence[_Row]) -> str | None:
         """Find the member that leads the leaderboard of all sessions before these."""
-        until = min((row.at for row in rows), default=None)
+        until = min((row.council.at for row in rows), default=None)
         if until not in self._leaders:
             self._leaders[until] = _best_before(self.history, self.council.members, until)
         return self._leaders[until]
 
     def _take_best(self, row: _Row, name: str) -> None:
         row.best = name
-        if "best" in self.arms.arms and name in row.members:
-            row.answers["best"] = row.members[name]
+        if "best" in self.arms.arms and name in row.council.members:
+            row.answers["best"] = row.council.members[name]
 
     async def _run_controls(
         self, rows: Sequence[_Row], on_progress: Callable[[Progress], None]
@@ -633,10 +633,14 @@ class ArmBatch:
         if "self" not in self.arms.arms:
             return [*rows]
         results: dict[int, RowResult] = {}
+
+        def take(result: RowResult) -> None:
+            results[result.row] = replace(result, verdict=None)
+
         for name in dict.fromkeys(row.best for row in rows):
             tasks = [row.control_task for row in rows if row.best == name]
             async with self._control(name) as control:
-                await self._run_batch("self", control, tasks, results, on_progress)
+                await self._run_batch("self", control, tasks, take, on_progress)
         done = [row for row in rows if row.task.number in results]
         for row in done:
             result = results[row.task.number]
@@ -683,7 +687,7 @@ class ArmBatch:
 
         def take(result: RowResult) -> None:
             row = waiting[result.row]
-            row.results.append(result)
+            row.results.append(replace(result, verdict=None))  # only its status and cost are joined
             row.judgment = result.session if result.leaders else None  # None without an outcome
             finish(_join(row))
 
@@ -693,21 +697,23 @@ class ArmBatch:
         if self.jury is None:
             return 0
         tasks = [row.judging_task for row in waiting.values()]
-        report = await self._run_batch("jury", self.jury, tasks, {}, on_progress, take)
+        report = await self._run_batch("jury", self.jury, tasks, take, on_progress)
         return report.earlier
 
-    def _compare(self, rows: Sequence[_Row]) -> ArmComparison | None:
+    def _compare(
+        self, rows: Sequence[_Row], ballots: Mapping[int, tuple[Ballot, ...]]
+    ) -> ArmComparison | None:
         """Compare the arms over rows with a judgment, or one text."""
         questions = [
             ArmQuestion(
                 {arm: each for arm, each in row.answers.items() if each.text is not None},
                 row.same,
-                self._ballots(row),
+                ballots[row.task.number],
                 row.task.category,
                 *name_questions([row.task]),
             )
             for row in rows
-            if row.is_alike or self._ballots(row)
+            if row.is_alike or ballots[row.task.number]
         ]
         try:
             return compare_arms(
@@ -721,6 +727,10 @@ class ArmBatch:
         except NothingToCount:
             return None
 
+    def _read_ballots(self, rows: Sequence[_Row]) -> dict[int, tuple[Ballot, ...]]:
+        """Read the ballots of all rows, by number."""
+        return {row.task.number: self._ballots(row) for row in rows}
+
     def _ballots(self, row: _Row) -> tuple[Ballot, ...]:
         """Read the ballots or reference that measure a row's answers."""
         if self.arms.measure == "jury" and row.judgment is None:
@@ -732,38 +742,8 @@ class ArmBatch:
         return (*stored, *own)
 
 
-def _is_open(session: Session | None) -> bool:
-    return session is None or session.status == "interrupted"
-
-
-def _read_row(task: BatchRow, session: Session) -> _Row:
-    """Read the members' answers and shares from a council's session."""
-    members = {
-        event.seat: ArmAnswer(
-            session.id, event.seat, event.text, event.spent.calls, event.spent.cost_usd
-        )
-        for event in session.events
-        if isinstance(event, e.AnswerDone) and event.round == 1
-    }
-    council = ArmAnswer(
-        session.id, None, session.text, _count_calls(session), session.cost.total_usd
-    )
-    shares = {} if session.outcome is None else share_beaten(session.outcome, session.answers)
-    ends = [event.at for event in session.events if isinstance(event, e.SessionClosed)]
-    end = ends[0] if ends else session.events[-1].at
-    return _Row(task, session.opening.at, end, {"council": council}, members, shares)
-
-
-def _count_calls(session: Session) -> int:
-    spent = [getattr(event, "spent", None) for event in session.events]
-    return sum(each.calls for each in spent if isinstance(each, Expense))
-
-
-def _take_best_text(session: Session) -> str | None:
-    """Return the best-ranked answer; of several, or without an outcome, the first."""
-    leaders = () if session.outcome is None else session.outcome.leaders
-    names = [name for name in session.answers if name in leaders] or [*session.answers]
-    return session.answers[names[0]].text if names else None
+def _is_open(session: ArmSession | None) -> bool:
+    return session is None or session.interrupted is not None
 
 
 def _best_before(history: History, members: Sequence[Member], until: datetime | None) -> str | None:

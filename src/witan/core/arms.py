@@ -440,16 +440,18 @@ def compare_arms(
     limit = usual if margin is None else margin
     if not any(table.compare(pair, range(n_rows), 0.5, limit, chosen) for pair in PAIRS):
         raise NothingToCount("no question has two answers that were judged")
-    categories = [*dict.fromkeys(each.category for each in table.questions if each.category)]
-    category_level = 1 - (1 - chosen.level) / len(categories) if categories else None
+    by_category = table.group_by_category()
+    n_categories = len(by_category) - 1
+    category_level = 1 - (1 - chosen.level) / n_categories if n_categories else None
     differences = []
     for first, second in PAIRS:
-        for category in (None, *categories):
+        for category, within in by_category.items():
             level = chosen.level if category is None else (category_level or chosen.level)
-            within = table.within(category)
             line = table.compare((first, second), within, level, limit, settings or Settings())
             if line is not None:
                 differences.append(replace(line, category=category))
+    costs = tuple(table.costs())
+    names = _name_arms(costs)
     return ArmComparison(
         _count_questions(table.questions),
         people,
@@ -461,8 +463,8 @@ def compare_arms(
         table.count_best(),
         choice,
         choosing,
-        tuple(table.costs()),
-        tuple(replace(each, sentence=_sentence(each, limit, table)) for each in differences),
+        costs,
+        tuple(replace(each, sentence=_sentence(each, limit, table, names)) for each in differences),
         measure,
         n_rows,
     )
@@ -506,13 +508,13 @@ class _Table:
             measure,
         )
 
-    def within(self, category: str | None) -> list[int]:
-        """Numbers of a category's questions; category None: all questions."""
-        return [
-            number
-            for number, each in enumerate(self.questions)
-            if category is None or each.category == category
-        ]
+    def group_by_category(self) -> dict[str | None, list[int]]:
+        """Numbers of each category's questions, and first those of all, under None."""
+        groups: dict[str | None, list[int]] = {None: [*range(len(self.questions))]}
+        for index, each in enumerate(self.questions):
+            if each.category:
+                groups.setdefault(each.category, []).append(index)
+        return groups
 
     def compare(
         self,
@@ -623,14 +625,15 @@ class _Table:
                 counts[answer.member] = counts.get(answer.member, 0) + 1
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
-    def name(self, arm: Arm) -> str:
-        """Name an arm in a sentence."""
-        if arm == "council":
-            return "the council"
-        if arm == "best":
-            return "its best member"
-        answers = [each.answers[arm] for each in self.questions if arm in each.answers]
-        return f"its best member asked {_calls(answers) / len(answers):.0f} times"
+
+def _name_arms(costs: Iterable[ArmCost]) -> dict[Arm, str]:
+    """Name the arms in sentences."""
+    names: dict[Arm, str] = {"council": "the council", "best": "its best member"}
+    for each in costs:
+        if each.arm == "self":
+            times = each.calls / each.questions
+            names["self"] = f"its best member asked {times:.0f} times"
+    return names
 
 
 def _dilute(measure: Measure, share: float, n: int) -> Measure:
@@ -688,8 +691,8 @@ def _conclude(measure: Measure, margin: float) -> Conclusion:
     return "no difference" if -margin < low and high < margin else "too close to call"
 
 
-def _sentence(line: ArmDifference, margin: float, table: _Table) -> str:
-    first, second = table.name(line.first), table.name(line.second)
+def _sentence(line: ArmDifference, margin: float, table: _Table, names: Mapping[Arm, str]) -> str:
+    first, second = names[line.first], names[line.second]
     if line.first == "self":
         second = "its one answer"
     on = f" on {line.category}" if line.category else ""

@@ -59,7 +59,7 @@ from witan.service.batch_votes import (
 from witan.service.council import Council
 from witan.service.text import list_text
 
-AT_ONCE = 100
+AT_ONCE = 20
 """Sessions of earlier runs to read at a time."""
 
 

@@ -14,7 +14,8 @@ from recorded import keep, place_of_its_own
 from scripts import write_council
 from witan.core.ballot import Ballot
 from witan.deliberation.record import session_from_json
-from witan.history import History, SessionImport
+from witan.errors import HistoryError
+from witan.history import History, LockWait, SessionImport
 from witan.surfaces.cli.stored_sessions import is_file
 
 __all__ = ["postgresql_url"]
@@ -97,6 +98,26 @@ def test_a_locked_row_of_a_server_is_waited_for_as_a_file(witan, postgresql_url)
     assert said.status == 2
     assert ": waiting 8 s for it" in said.err
     assert "is locked by another process (waited 10 s); wait until" in said.err
+
+
+@pytest.mark.slow
+def test_a_read_of_a_server_waits_as_long_as_a_write(postgresql_url):
+    """A statement alone waits ten seconds, and each says how long it waited."""
+    keep(postgresql_url, session_events("s1"))
+    briefly = LockWait(seconds=1.0)
+    with (
+        History.open(postgresql_url) as other,
+        History.open(postgresql_url, lock_wait=briefly) as history,
+        other.database.transaction(),
+    ):
+        other.database.execute("LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE")
+        began = time.monotonic()
+
+        with pytest.raises(HistoryError, match=r"\(waited 1 s\)"):
+            history.session("s1")
+        assert time.monotonic() - began < 5
+        with pytest.raises(HistoryError, match=r"\(waited 10 s\)"):
+            history.database.rows("SELECT session FROM sessions")
 
 
 @pytest.mark.slow

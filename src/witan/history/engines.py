@@ -491,10 +491,10 @@ MIN_COPY_ROWS = 100
 CONNECT_SECONDS = 10
 """Timeout of a connection in seconds, unless the URL has a ``connect_timeout``."""
 
-_KEEPALIVE_SQL = """
+_KEEPALIVE_SQL = f"""
 SELECT set_config('tcp_keepalives_idle', '10', false),
     set_config('tcp_keepalives_interval', '5', false),
-    set_config('lock_timeout', '10s', false)
+    set_config('lock_timeout', '{LOCK_SECONDS:g}s', false)
 """
 """Have the server drop a lost machine's locks within a minute, and limit waits for others'."""
 
@@ -714,8 +714,7 @@ class PostgresDatabase(Database):
         isolation = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
         begin = f"BEGIN ISOLATION LEVEL {isolation}"
         self._wait_seconds = self.lock_seconds if wait is None else wait
-        if write:
-            begin += f"; SET LOCAL lock_timeout = {max(1, round(1000 * self._wait_seconds))}"
+        begin += f"; SET LOCAL lock_timeout = {max(1, round(1000 * self._wait_seconds))}"
         self._run_with_reconnect(begin, NO_PARAMS)
         if write and wait is None and self.on_wait is not None:
             self._is_over = Event()
@@ -735,6 +734,7 @@ class PostgresDatabase(Database):
 
     def _end(self, *, commit: bool) -> None:
         self._is_over.set()
+        self._wait_seconds = LOCK_SECONDS  # of a statement alone
         if commit:
             self._connection.execute("COMMIT")
             return

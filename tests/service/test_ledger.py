@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from datetime import UTC, datetime, timedelta
 
 import anyio
@@ -56,6 +57,32 @@ def test_spending_expires_after_a_day(calendar):
 
     calendar.at += timedelta(seconds=1)
     assert ledger.spent_usd("ci") == 0
+
+
+def test_a_session_costs_the_same_however_many_the_day_has_seen(calendar):
+    """A server that judges all day does not slow down towards the evening."""
+
+    def seconds_after(n_earlier):
+        ledger = Ledger(calendar)
+        for _ in range(n_earlier):
+            ledger.settle(ledger.reserve("ci", 2.0), 0.25)
+        began = time.process_time()
+        for _ in range(100):
+            ledger.spent_usd("ci")
+            ledger.settle(ledger.reserve("ci", 2.0), 0.25)
+        return time.process_time() - began
+
+    assert seconds_after(64_000) < 20 * seconds_after(500)
+
+
+def test_a_sum_has_no_rest_of_what_was_removed(calendar):
+    """However large the sums before it."""
+    ledger = Ledger(calendar)
+    small = ledger.reserve("ci", 0.1)
+    ledger.settle(ledger.reserve("ci", 1e15), 0.2)
+    ledger.drop(small)
+
+    assert ledger.spent_usd("ci") == 0.2
 
 
 async def reserve_durably(ledger, *dollars, client="ci"):

@@ -5,11 +5,12 @@ import logging
 import os
 import secrets
 import sys
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from fractions import Fraction
 from math import ceil, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 DAY = timedelta(hours=24)
 
 MOST_STALE = 1_000
-"""Outdated lines in the file, beyond which it is rewritten."""
+"""Outdated lines in the file, beyond which it is rewritten if they outnumber the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,8 @@ class Ledger:
     def __init__(self, clock: Clock, path: Path | None = None) -> None:
         self._clock = clock
         self._path = path
-        self._lines: dict[str, _Line] = {}
+        self._lines: OrderedDict[str, _Line] = OrderedDict()  # earliest first
+        self._usd_by_client: defaultdict[str, Fraction] = defaultdict(Fraction)
         self._under_way: set[str] = set()
         self._unwritten_lines: dict[str, _Line] = {}
         self._n_written = 0
@@ -114,7 +116,7 @@ class Ledger:
     def spent_usd(self, client: str) -> float:
         """Dollars of the last 24 hours, reservations included."""
         self._forget()
-        return sum(line.usd for line in self._lines.values() if line.client == client)
+        return float(self._usd_by_client[client])
 
     def reserved_usd(self, client: str) -> tuple[float, int]:
         """Return the dollars reserved for running sessions, and their number."""
@@ -153,7 +155,7 @@ class Ledger:
     def drop(self, reservation: ReservedAmount) -> None:
         """Drop a reservation without a cost."""
         self._under_way.discard(reservation.number)
-        self._lines.pop(reservation.number, None)
+        self._remove(reservation.number)
         self._unwritten_lines.pop(reservation.number, None)
 
     async def flush(self, reservation: ReservedAmount | None = None) -> None:
@@ -178,7 +180,7 @@ class Ledger:
     async def _write(self, path: Path, lines: Mapping[str, _Line]) -> None:
         self._forget()
         stale = self._n_written + len(lines) - len(self._lines)
-        rewrites_file = stale > MOST_STALE
+        rewrites_file = stale > max(MOST_STALE, len(self._lines))
         lines_to_write = self._lines if rewrites_file else lines
         text = (
             _text(lines_to_write)
@@ -206,13 +208,28 @@ class Ledger:
         line = _Line(
             reservation.client, self._clock.now() if at is None else at, usd, open_reservation
         )
-        self._lines[reservation.number] = line
+        self._add(reservation.number, line)
+        if at is not None:
+            self._lines = OrderedDict(sorted(self._lines.items(), key=lambda pair: pair[1].at))
         if self._path is not None:
             self._unwritten_lines[reservation.number] = line
 
+    def _add(self, number: str, line: _Line) -> None:
+        """Add or replace a line; its sum is exact, so removing it leaves no remainder."""
+        self._remove(number)
+        self._lines[number] = line
+        self._usd_by_client[line.client] += Fraction(line.usd)
+
+    def _remove(self, number: str) -> None:
+        line = self._lines.pop(number, None)
+        if line is not None:
+            self._usd_by_client[line.client] -= Fraction(line.usd)
+
     def _forget(self) -> None:
+        """Remove the lines that are a day old, without looking at the others."""
         since = self._clock.now() - DAY
-        self._lines = {n: line for n, line in self._lines.items() if line.at > since}
+        while self._lines and self._lines[number := next(iter(self._lines))].at <= since:
+            self._remove(number)
 
     def _open(self, path: Path) -> None:
         """Read the file, and rewrite it without outdated lines."""
@@ -225,7 +242,9 @@ class Ledger:
                 "stop that server, or set XDG_STATE_HOME to another folder for this one",
             )
         if path.exists():
-            self._lines = dict(_lines(path.read_text(encoding="utf-8")))
+            lines = dict(_lines(path.read_text(encoding="utf-8")))
+            for number, line in sorted(lines.items(), key=lambda pair: pair[1].at):
+                self._add(number, line)
         self._forget()
         _replace(path, _text(self._lines))
         self._n_written = len(self._lines)

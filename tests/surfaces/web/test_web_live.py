@@ -363,6 +363,21 @@ class TestStream:
 
         assert len(messages) < 40
 
+    async def test_a_long_text_is_patched_less_often(self):
+        """Rendering it takes the smaller part of the server's time."""
+        rows = "| a | b |\n|---|---|\n" + "| cell | cell |\n" * 1_500
+        pieces = [e.AnswerDelta(seq=n, at=BEGAN, seat="ada", text=rows) for n in (4, 5)]
+        stream, feed = stream_of(*EVENTS[:3], pieces[0]), Feed(partial(LivePage, show_names=True))
+
+        began = anyio.current_time()
+        feed.take(stream, str)
+        rendered = anyio.current_time()
+        stream.take(pieces[1])
+        stream.flush()
+        await feed.wait(stream)
+
+        assert anyio.current_time() - rendered > 2 * (rendered - began)
+
     async def test_a_silent_session_sends_a_ping(self):
         """As an event, because scripts do not see comments."""
         following = follow_live(

@@ -34,6 +34,9 @@ from witan.surfaces.web.session_page import SessionPage, conversation_of, sessio
 FRAME_SECONDS = 0.05
 """Least seconds between two patches; changes are collected meanwhile."""
 
+REST = 3
+"""Least pause after a patch, in times of what it took: a page leaves room for other requests."""
+
 MAX_PATCHES = 32
 """Patches stored for readers that are behind."""
 
@@ -490,6 +493,7 @@ class Feed:
         """Render the messages since the last patch, if there are any."""
         if self.end is not None:
             return
+        began = anyio.current_time()
         is_over = stream.has_ended  # read before the messages, so that none is missed
         for message in stream.messages_after(self._latest):
             self._latest = message.seq
@@ -505,7 +509,8 @@ class Feed:
         if patch := "" if self._live.is_closed else self._live.patch():
             self._patches.append(frame(f"{self.seq}-{stream.mark}", patch))
             self._n_patches += 1
-            self._next_at = anyio.current_time() + FRAME_SECONDS
+            now = anyio.current_time()
+            self._next_at = now + max(FRAME_SECONDS, REST * (now - began))
 
     @property
     def is_resting(self) -> bool:

@@ -1,6 +1,7 @@
 """``witan forget``: what is deleted, what remains and is named, and files beside the history."""
 
 import json
+import time
 
 import pytest
 
@@ -10,7 +11,7 @@ from scripts import write_council
 from terminals import run_on_terminal
 from witan.deliberation.session import Session
 from witan.files.session_files import read_session
-from witan.service.history_access import rescue_session
+from witan.service.history_access import delete_rescued, rescue_session
 
 
 @pytest.fixture
@@ -121,3 +122,19 @@ def test_no_deletes_nothing_and_says_so(witan, place):
 
     assert (status, "nothing was deleted" in shown) == (1, True)
     assert listed(witan) == {"q1"}
+
+
+def test_rescue_files_of_many_sessions_take_one_look_at_the_folder(tmp_path, monkeypatch):
+    """For two thousand sessions the search takes little longer than for twenty."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = tmp_path / "witan" / "interrupted"
+    folder.mkdir(parents=True)
+    for number in range(200):
+        (folder / f"other{number}.json").write_text("{}")
+    seconds = []
+    for n_sessions in (20, 2_000):
+        start = time.process_time()
+        assert delete_rescued(f"s{number}" for number in range(n_sessions)) == 0
+        seconds.append(time.process_time() - start)
+
+    assert seconds[1] < 20 * seconds[0]

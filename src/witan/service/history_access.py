@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from glob import escape
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,15 +35,16 @@ def rescue_session(session: "Session") -> Path:
 
 def delete_rescued(sessions: Iterable[str]) -> int:
     """Delete rescue files of these sessions; return how many."""
-    n_deleted = 0
+    sessions_by_stem: dict[str, list[str]] = {}
     for session in sessions:
-        stem = _stem(session)
-        for path in sorted(_folder().glob(f"{escape(stem)}*.json")):
-            if re.fullmatch(r"(-\d+)?", path.stem.removeprefix(stem)) and _has_record_of(
-                path, session
-            ):
-                path.unlink(missing_ok=True)
-                n_deleted += 1
+        sessions_by_stem.setdefault(_stem(session), []).append(session)
+    n_deleted = 0
+    for path in sorted(_folder().glob("*.json")):
+        stems = dict.fromkeys((path.stem, re.sub(r"-\d+$", "", path.stem)))
+        named = (session for stem in stems for session in sessions_by_stem.get(stem, ()))
+        if any(_has_record_of(path, session) for session in named):
+            path.unlink(missing_ok=True)
+            n_deleted += 1
     return n_deleted
 
 

@@ -556,6 +556,7 @@ class _Counting:
         self.named = [ModelNames(cast) for cast in casts]
         self.ballots = [_ballots_by_kind(cast) for cast in casts]
         self.halves = [half for number in range(len(casts)) for half in self._read_casts(number)]
+        self._count_outcomes()
 
     def entries(self) -> Iterator[Entries]:
         """Count all sessions, then yield their rows in session order."""
@@ -599,15 +600,32 @@ class _Counting:
                     reading = graded or read_ballots(
                         session_ballots.session, ballots[kind], self.settings
                     )
-                halves.append(_Half(number, kind, reading, None, [], count=count))
-        both = len(halves) == len(KINDS)
-        with_p_beats = both if self.with_p_beats is None else self.with_p_beats
-        for half in halves:
-            if half.kind == "model":
-                half.outcome = session_ballots.outcome
-                if half.outcome is None and with_p_beats:
-                    half.outcome = _outcome(half.electorate, self.settings)
+                outcome = session_ballots.outcome if kind == "model" else None
+                halves.append(_Half(number, kind, reading, outcome, [], count=count))
         return halves
+
+    def _count_outcomes(self) -> None:
+        """Count sessions without an outcome whose probabilities are needed."""
+        if (rule := self.settings.rule) != AUTO and RULES[rule].needs == "history":
+            return
+        judged = {half.number for half in self.halves if half.kind == "human"}
+        uncounted = [
+            half
+            for half in self.halves
+            if half.kind == "model"
+            and half.outcome is None
+            and (half.number in judged if self.with_p_beats is None else self.with_p_beats)
+            and half.electorate.votes
+        ]
+        settings = replace(self.settings, flips=False)
+        # Sessions counted together would learn weights from each other.
+        n_names = len({cast.session for cast in self.casts})
+        together = rule != "weighted_borda" and n_names == len(self.casts)
+        for halves in [uncounted] if together else [[half] for half in uncounted]:
+            by_session = {half.electorate.session: half for half in halves}
+            electorates = [half.electorate for half in halves]
+            for outcome in tally_electorates(electorates, settings, on_unsuitable=lambda _: None):
+                by_session[outcome.session].outcome = outcome
 
     def _count(self, halves: Sequence[_Half]) -> None:
         electorates = [half.electorate for half in halves]
@@ -730,15 +748,6 @@ def _session_entry(ballots: SessionBallots, models: _Half | None) -> SessionEntr
 def _agreement(outcome: Outcome) -> float | None:
     leads = [line.p_best for line in outcome.standings if line.rank == 1 and line.votes > 0]
     return max((p for p in leads if p is not None), default=None)
-
-
-def _outcome(electorate: Electorate, settings: Settings) -> Outcome | None:
-    """Compute the session's outcome; None if uncountable or without votes."""
-    over_time = settings.rule != AUTO and RULES[settings.rule].needs == "history"
-    if over_time or not electorate.votes:
-        return None
-    quick = replace(settings, flips=False)
-    return next(tally_electorates([electorate], quick, on_unsuitable=lambda _: None), None)
 
 
 def _concordances(halves: Sequence[_Half], profile: Profile) -> list[float | None]:

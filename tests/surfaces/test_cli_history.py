@@ -316,7 +316,7 @@ class TestDoctor:
         assert f"History at {place}" in witan("doctor", "--offline").out
 
     def test_it_creates_no_history(self, witan, place):
-        assert "not there yet" in witan("doctor", "--offline").out
+        assert "does not exist yet" in witan("doctor", "--offline").out
         assert not place.exists()
 
     def test_an_unreadable_history_is_a_problem(self, witan, place, monkeypatch):

@@ -340,7 +340,7 @@ def diagnose_history(
         return replace(finding, note="it is on a server, and was not checked")
     try:
         if not history_exists(whole):
-            return replace(finding, note="it is not there yet; the first session makes it")
+            return replace(finding, note="it does not exist yet; the first session creates it")
         file = parse_location(whole)
         if isinstance(file, Path) and file.is_file() and not (file.stat().st_size or has_log(file)):
             note = "the file is empty; the first session makes a history of it"

@@ -327,8 +327,11 @@ class TestAgain:
         first = witan("batch", texts, *jury, "--pass-mark", 6)
         out = tmp_path / "again.jsonl"
         again = witan("batch", texts, *jury, "--pass-mark", 6, "-o", out, "--json")
+        text = witan("batch", texts, *jury, "--pass-mark", 6)
 
         assert again.json["earlier"] == 6
+        assert "batch · simulated · $0 · 18 calls in all runs · " in text.err
+        assert "18 calls · " in first.err
         key = lambda each: each["row"]  # noqa: E731
         assert sorted(lines(out.read_text()), key=key) == sorted(lines(first.out), key=key)
         assert n_sessions(place) == (6, 0)

@@ -37,12 +37,13 @@ def batch_report(result: BatchReport) -> Report:
     """Write the report of a batch."""
     rows = count_noun(result.rows, "row")
     n_complete = result.statuses.get("complete", 0)
+    runs = " in all runs" if result.earlier else ""
     return Report(
         "Batch",
         (
             *(["simulated"] if result.simulated else []),
             cost_range_text(result.spending),
-            count_noun(result.calls, "call"),
+            f"{count_noun(result.calls, 'call')}{runs}",
             duration_text(result.seconds),
         ),
         f"{n_complete:,} of {rows} complete.",

@@ -56,6 +56,28 @@ class TestSimulated:
                 for tenth in curve.tenths:
                     assert tenth.share.value == pytest.approx(tenth.expectation, abs=0.07)
 
+    def test_a_few_leaders_that_are_all_right_are_within_chance(self):
+        """Results without spread are no evidence that 99% should have been 100%."""
+        cast = [
+            Ballot(
+                f"{kind} {seat}",
+                session=str(session),
+                grades={"a": 8 + (seat + session) % 3, "b": 4 + (seat * session) % 3},
+                kind=kind,
+            )
+            for session in range(7)
+            for kind, n_seats in (("model", 4), ("human", 2))
+            for seat in range(n_seats)
+        ]
+        check = check_calibration(cast, against="people")
+
+        for panel in check.panels:
+            for curve in (panel.p_best, panel.p_beats):
+                [tenth] = curve.tenths
+                assert (tenth.share.value, tenth.deviates) == (1, False)
+                assert 0.9 < tenth.expectation < 1
+                assert curve.gap.interval.low < 0 < curve.gap.interval.high
+
     def test_the_prior_is_public_where_none_is_learned(self):
         """Too few sessions to learn from count as without learning, and the check says so."""
         few, learned = (

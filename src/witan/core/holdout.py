@@ -28,7 +28,7 @@ from witan.core.counting import (
 )
 from witan.core.display import NotebookDisplay
 from witan.core.inference import N_POINTS, beliefs, ratios
-from witan.core.outcome import Unit
+from witan.core.outcome import Interval, Unit
 from witan.core.profile import Electorate, Floats, Profile
 from witan.core.rules import RULES
 from witan.core.settings import Settings
@@ -730,11 +730,18 @@ def _of_sessions(sums: Floats) -> Count:
     return Count(float((sums[:, 0] > 0).sum()), "sessions", MIN_SESSIONS)
 
 
-def _gap(sums: Floats, level: float) -> Measure:
+def _gap(sums: NDArray[np.float64], level: float) -> Measure:
     """Measure observed minus expected share, clustered by session."""
     some = sums[sums[:, 0] > 0]
     rows = np.stack([some[:, 3] - some[:, 2], some[:, 0]], axis=-1)
-    return estimate_measure(rows, ratio, _of_sessions(sums), "share", level=level)
+    gap = estimate_measure(rows, ratio, _of_sessions(sums), "share", level=level)
+    cases, _, expected, observed = some.sum(axis=0)
+    share = rate(sums[:, [3, 0]], _of_sessions(sums), level=level).interval
+    if gap.interval is None or share is None or 0 < observed < cases:
+        return gap
+    # All confirmed, or none: the results of so few do not vary, but those of more would.
+    mean = float(expected / cases)
+    return replace(gap, interval=Interval(share.low - mean, share.high - mean, level))
 
 
 class _Sums:

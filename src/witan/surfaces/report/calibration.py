@@ -384,13 +384,15 @@ def _verdict(curve: CalibrationCurve, subject: str) -> str:
     if gap.value is None or gap.interval is None:
         return f"{count_noun(gap.n, 'session')} cannot show how often {subject} are right"
     low, high = sorted(100 * abs(end) for end in (gap.interval.low, gap.interval.high))
-    points = f"{number(100 * abs(gap.value), 0)} points [{number(low, 0)}, {number(high, 0)}]"
+    size = number(100 * abs(gap.value), 0)
+    unit = "point" if size == "1" else "points"
+    points = f"{size} {unit} [{number(low, 0)}, {number(high, 0)}]"
     if gap.interval.high < 0:
         return f"{subject} are stated {points} too high"
     if gap.interval.low > 0:
         return f"{subject} are stated {points} too low"
     start, end = (signed_number(100 * end, 0) for end in (gap.interval.low, gap.interval.high))
-    gap_text = f"{signed_number(100 * gap.value, 0)} points [{start}, {end}]"
+    gap_text = f"{signed_number(100 * gap.value, 0)} {unit} [{start}, {end}]"
     single = any(tenth.deviates for tenth in curve.tenths)
     more = ", though some tenths differ more" if single else ""
     return f"observed and expected {subject} differ by {gap_text}, within chance{more}"

@@ -332,14 +332,17 @@ def _lock_in_seat_order(margins: Margins) -> tuple[NDArray[np.int16], NDArray[np
     previous = np.zeros(n_sessions, dtype=falling.dtype)
     for pair in turn[: (falling < 0).sum(axis=0).max(initial=0)]:
         size = falling[pair, sessions]
-        np.copyto(earlier, below, where=size != previous)
+        if (changed := np.flatnonzero(size != previous)).size:
+            earlier[:, changed] = below[:, changed]
         previous = size
         winner, loser = upper[pair].astype(bits), lower[pair]
         gained = below[loser, sessions]
         closes = _has(gained, winner)
         mattered |= (size < 0) & closes & ~_has(earlier[loser, sessions], winner)
-        locked = (size < 0) & ~closes
-        below |= np.where(_has(below, winner) & locked, gained, bits.type(0))
+        known = _has(below[upper[pair], sessions], loser.astype(bits))
+        if (locked := np.flatnonzero((size < 0) & ~closes & ~known)).size:
+            sets = below[:, locked]
+            below[:, locked] |= np.where(_has(sets, winner[locked]), gained[locked], bits.type(0))
     seats = np.arange(n_candidates).astype(bits)
     above = [_has(below, seat).sum(axis=0) - 1 for seat in seats]
     return np.array(above, dtype=np.int16), mattered

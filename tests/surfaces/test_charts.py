@@ -19,6 +19,7 @@ from witan.core.ballot import Ballot
 from witan.core.comparison import Comparison, compare_rules
 from witan.core.outcome import BallotNote, Interval, Leads, Outcome, Standing
 from witan.core.settings import Settings
+from witan.core.tally import tally
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, WitanError
 from witan.surfaces.report.chart import (
     Axis,
@@ -545,6 +546,19 @@ class TestMatchups:
 
         assert len(squares(chart)) == n * n - n
         assert len(file_of(chart).all("rect", class_="own")) == n
+
+    def test_a_crowd_is_cut_to_the_first_fifty(self):
+        """The chart says so, and so does the table of probabilities."""
+        names = [f"c{c}" for c in range(120)]
+        ballots = [Ballot(f"r{r}", groups=tuple((c,) for c in names)) for r in range(5)]
+        found = tally(ballots, "borda", flips=False)
+        chart = matchup_chart(found)
+
+        assert len(squares(chart)) == 50 * 49
+        assert "for the first 50 of 120 candidates" in chart.caption
+        page = found._repr_html_()
+        assert "for the first 50 of 120 candidates" in page
+        assert len(page) < 1_000_000
 
 
 class TestComparison:

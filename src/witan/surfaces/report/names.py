@@ -257,3 +257,14 @@ def _permute(
     if len(square) != len(rows):
         return square
     return tuple(tuple(square[i][j] for j in rows) for i in rows)
+
+
+MOST_PAIRED = 50
+"""Most candidates in a table or chart of all pairs, which grows with their square."""
+
+
+def first_of(n_candidates: int) -> str:
+    """State that only the first candidates are shown, if so."""
+    if n_candidates <= MOST_PAIRED:
+        return ""
+    return f", for the first {MOST_PAIRED} of {n_candidates:,} candidates"

@@ -33,7 +33,7 @@ from witan.surfaces.report.document import (
     Table,
     table_of,
 )
-from witan.surfaces.report.names import BY_NAME, CandidateNames
+from witan.surfaces.report.names import BY_NAME, MOST_PAIRED, CandidateNames, first_of
 
 if TYPE_CHECKING:
     from witan.service.operations.sessions import RecountResult
@@ -315,6 +315,8 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
     rows = [at for at in range(len(lines)) if any(outcome.p_beats[at])]
     if len(rows) < 2 or ignores_chance(outcome):
         return
+    caption = f"{PAIR_MAP}{first_of(len(rows))}"
+    rows = rows[:MOST_PAIRED]
     unresolved = {*map(frozenset, outcome.unresolved)}
 
     def cell(row: int, column: int) -> Cell:
@@ -335,10 +337,10 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
     for keep, (title, column) in enumerate(zip(titles[1:], rows[1:], strict=True)):
         cells: list[str | Cell] = [cell(row, column) for row in rows[:-1]]
         columns.append((Column(title, keep=99 - keep, fit="middle"), cells))
-    yield table_of(PAIR_MAP, columns, form="heat")
+    yield table_of(caption, columns, form="heat")
     level = level_percent(outcome.level)
     yield Sentence(
-        f"{PAIR_MAP}; {CLOSE} too close to call at {level}, by a test of these ballots alone.",
+        f"{caption}; {CLOSE} too close to call at {level}, by a test of these ballots alone.",
         quiet=True,
     )
     learned = outcome.prior is not None and outcome.prior.source != "public"

@@ -22,7 +22,7 @@ from witan.surfaces.report.chart import (
     signed_number,
 )
 from witan.surfaces.report.document import Chart
-from witan.surfaces.report.names import BY_NAME, CandidateNames
+from witan.surfaces.report.names import BY_NAME, MOST_PAIRED, CandidateNames, first_of
 
 BOXES = (
     "A box groups candidates with pairs too close to call; the boxes themselves are "
@@ -140,21 +140,24 @@ def _line(line: Standing, names: CandidateNames, digits: int, remark: str) -> Do
 
 def matchup_chart(outcome: Outcome) -> Chart:
     """Chart head-to-head ballots: row over column, minus the reverse."""
-    names = tuple(line.candidate for line in outcome.standings)
-    most = max((abs(margin) for row in outcome.margins for margin in row), default=0.0) or 1.0
+    n_candidates = len(outcome.standings)
+    names = tuple(line.candidate for line in outcome.standings[:MOST_PAIRED])
+    margins = [row[:MOST_PAIRED] for row in outcome.margins[:MOST_PAIRED]]
+    most = max((abs(margin) for row in margins for margin in row), default=0.0) or 1.0
     weighs = any(ballot.weight != 1 for ballot in outcome.ballots)
     ballots = "weight of the ballots" if weighs else "ballots"
     squares = tuple(
         tuple(
             None if i == j else Square(_plus(m), f"{name} over {names[j]}: {_plus(m)}", m / most)
-            for j, m in enumerate(outcome.margins[i])
+            for j, m in enumerate(margins[i])
         )
         for i, name in enumerate(names)
     )
     return Chart(
         Grid(names, names, squares),
         "Head to head",
-        f"Number: {ballots} that place the row above the column, minus the reverse.",
+        f"Number: {ballots} that place the row above the column, minus the reverse"
+        f"{first_of(n_candidates)}.",
         _head_to_head(outcome),
         tuple(_circumstances(outcome)),
     )

@@ -240,13 +240,18 @@ class _Criterion:
     def fold(self) -> None:
         """Count the collected grades; equal ones are read once."""
         unread, self.unread = self.unread, []
+        numbers: Counter[float] = Counter()
         for (candidate, value), times in Counter(unread).items():
             if isinstance(value, str):
                 self._add_text(value.strip(), times, candidate)
             elif -1e300 < value < 1e300:
-                self._add_number(float(value), times, candidate)
+                numbers[float(value)] += times
+                if candidate is not None:
+                    self.candidates.add(candidate, float(value), times)
             else:
                 self.are_numbers = False
+        for number, times in numbers.items():
+            self.plain_numbers.add(number, times)
 
     def _add_text(self, text: str, times: int, candidate: str | None) -> None:
         self.are_numbers = False

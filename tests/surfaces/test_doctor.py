@@ -1,6 +1,7 @@
 """``witan doctor``: settings with their sources, seats with their keys and endpoints."""
 
 import json
+import signal
 
 import pytest
 
@@ -164,6 +165,20 @@ def test_the_check_of_a_history_shows_its_progress(tmp_path):
         _, shown = run_on_terminal(command, [], kind="xterm")
 
     assert "checking the history: 200 sessions read" in shown
+
+
+def test_ctrl_c_ends_the_check_of_a_history(tmp_path):
+    """The command ends at once with the status of an interrupt, without its report."""
+    sessions = [SessionImport(f"s{n}", ballots=(ballot("a: b > c"),)) for n in range(4_001)]
+    with History.open(tmp_path / "history.sqlite") as history:
+        history.add(sessions, "f", "d")
+    command = ["doctor", "--offline", "--history", str(tmp_path / "history.sqlite")]
+
+    steps = [("sessions read", signal.SIGINT)]
+    status, shown = run_on_terminal(command, steps, kind="xterm")
+
+    assert status == 130
+    assert "can sit" not in shown
 
 
 class TestEndpoints:

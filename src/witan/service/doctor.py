@@ -182,19 +182,15 @@ class Diagnosis:
 async def diagnose(
     config: Config,
     environment: Mapping[str, str],
+    history: HistoryFinding,
     *,
     offline: bool = False,
     servers: Mapping[str, str] = LOCAL_SERVERS,
-    on_session: Callable[[int], None] | None = None,
 ) -> Diagnosis:
     """Check everything a council needs.
 
-    Every endpoint is called at once, or none with `offline`.
-
-    Parameters
-    ----------
-    on_session
-        Called before each session of the history is read, with the number of earlier ones.
+    Every endpoint is called at once, or none with `offline`. The history was checked before, as
+    that may take long and waits for nothing.
     """
     problems, notes = list[str](), list[str]()
     procedure, members = Procedure(), config.members
@@ -245,7 +241,6 @@ async def diagnose(
             chairmen=_price_seats(config.chairmen, chairmen),
         )
         problems += _refusals(priced, _price_seats(members, sitting), procedure, environment)
-    history = diagnose_history(config, offline=offline, on_session=on_session)
     problems += [history.problem] if history.problem and history.enabled else []
     return Diagnosis(
         can_sit=not problems,
@@ -333,7 +328,13 @@ def _absences(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> 
 def diagnose_history(
     config: Config, *, offline: bool = False, on_session: Callable[[int], None] | None = None
 ) -> HistoryFinding:
-    """Check the whole configured history, without creating it."""
+    """Check the whole configured history, without creating it.
+
+    Parameters
+    ----------
+    on_session
+        Called before each session of the history is read, with the number of earlier ones.
+    """
     whole, place = history_place(config), _write_place(config)
     finding = HistoryFinding(place, config.history.enabled)
     if on_server(whole) and offline:

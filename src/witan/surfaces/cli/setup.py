@@ -52,13 +52,15 @@ def doctor_command(
     """
     import anyio
 
-    from witan.service.doctor import diagnose
+    from witan.service.doctor import diagnose, diagnose_history
     from witan.service.history_access import load_history_config
 
     history_config = load_history_config(config, history)
     with _progress() as on_session:
-        check = partial(diagnose, offline=offline, on_session=on_session)
-        result = anyio.run(check, history_config, os.environ)
+        # Outside of the event loop, whose signal handler would only end the check after it.
+        finding = diagnose_history(history_config, offline=offline, on_session=on_session)
+        check = partial(diagnose, offline=offline)
+        result = anyio.run(check, history_config, os.environ, finding)
     if as_json:
         print_result(result, as_json=True)
     else:

@@ -255,6 +255,14 @@ class TestFaults:
         assert len(error.problem) < 400
         assert error.model == "test:m"
 
+    async def test_exhausted_quota_is_not_tried_again(self, server, model):
+        """A 429 with the code of an empty account is permanent, as waiting does not fill it."""
+        server.fault("m", "429", words="Pay.", code="insufficient_quota")
+
+        error = await failure(model)
+
+        assert (error.problem, error.transient) == ("has no quota left (429): Pay.", False)
+
     async def test_known_circle_is_refused_again(self, server, model):
         """A model that would call back into this server is refused on the next call too."""
         server.fault("m", "508", words="this council would be a member of itself")

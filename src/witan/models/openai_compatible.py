@@ -34,6 +34,9 @@ from witan.models.connections import (
 from witan.models.openai_replies import CompletionReader, is_transient, read_json, words_of
 from witan.models.providers import Redaction
 
+_QUOTA_CODE = "insufficient_quota"
+"""OpenAI's code of a 429 that no waiting ends."""
+
 _HTML_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 # Searched in this order: a server that rejects a field often lists those it expects, and one that
@@ -621,14 +624,17 @@ class OpenAICompatible:
     async def _refusal(self, reply: HttpReply) -> _Refusal:
         status = reply.status
         complaint = Complaint.of(status, await _read_beginning(reply))
+        is_spent = complaint.code == _QUOTA_CODE
         problem = self._problem(status, reply.headers.get("location"))
+        if is_spent:
+            problem = f"has no quota left ({status})"
         wait = retry_after(reply.headers, self._now())
         error = ModelError(
             self._name,
             f"{problem}: {self._endpoint.redact(complaint.words)}",
             status,
             wait,
-            is_transient(status),
+            is_transient(status) and not is_spent,
         )
         return _Refusal(status, complaint, error)
 

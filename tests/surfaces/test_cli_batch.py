@@ -103,6 +103,18 @@ class TestRows:
         assert said.status == 0
         assert [each["text"] for each in lines(said.out)] == ["All told: so."] * 3
 
+    def test_an_id_of_several_rows_is_reported(self, witan, tmp_path, jury):
+        """Each row has its own result, which only its number tells apart."""
+        rows = [
+            {"id": name, "text": text} for name, text in [("a", "ice"), ("a", "sea"), ("b", "ice")]
+        ]
+        said = witan("batch", write_rows(tmp_path / "rows.jsonl", rows), *jury)
+
+        assert "several rows have the id a; use `row` to tell their results apart" in said.err
+        assert [(each["row"], each["id"]) for each in lines(said.out)] == [
+            (1, "a"), (2, "a"), (3, "b"),
+        ]  # fmt: skip
+
     def test_the_report_has_the_mean_grade_of_a_text(self, witan, tmp_path, jury):
         """It needs neither a pass mark nor people's votes; from five rows on it has an interval."""
         rows = [{"question": f"Why {n}?", "text": "moraine" if n else "ice"} for n in range(6)]

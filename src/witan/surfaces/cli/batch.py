@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -14,7 +15,7 @@ import click
 from witan.errors import BallotFileError, Remedy, WitanError
 from witan.service.operations.ask import JudgeRequest, QuestionRequest
 from witan.service.parameters import parameters_of
-from witan.service.text import count_noun
+from witan.service.text import count_noun, list_text
 from witan.surfaces.cli.arms import (
     arms_options,
     check_prices,
@@ -206,6 +207,11 @@ def batch_command(file: str, output: str | None, as_json: bool, **options: Any) 
     tasks = read_batch_rows(read_rows(file), file, dict(options["columns"]), options["texts"])
     if not tasks:
         raise BallotFileError(file, NO_ROWS)
+    times_by_id = Counter(task.id for task in tasks if task.id is not None)
+    if repeated := [name for name, times in times_by_id.items() if times > 1]:
+        say(
+            f"several rows have the id {list_text(repeated)}; use `row` to tell their results apart"
+        )
 
     place = open_recording(
         load_history_config(options["config"], options["history"]), options["config"], say

@@ -243,7 +243,8 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("texts", "said"),
         [
-            ("  ", "the text text"),
+            ("  ", "^the text is empty"),
+            (["moraine", " "], "^the text 2 is empty"),
             ([], "1 to 26 texts"),
             (["moraine"] * 27, "1 to 26 texts"),
             ({"a": ""}, "the text a"),

@@ -224,7 +224,7 @@ def test_a_ceiling_applies_to_all_workers(witan, tmp_path, server, postgresql_ur
     assert (report["statuses"], report["unaffordable"]) == ({"complete": 5, "error": 1}, 6)
     assert n_calls == 15
     assert count_calls(server) == 33
-    assert "the text text is empty" in results.pop("blank")["error"]
+    assert "the text is empty" in results.pop("blank")["error"]
     assert [row["status"] for row in results.values()] == ["complete"] * 11
 
 

@@ -232,7 +232,8 @@ def name_texts(texts: Texts) -> dict[str, str]:
         if not (isinstance(name, str) and name.strip()):
             raise InvalidParameter("the name of a text", name, "some text")
         if not isinstance(text, str) or is_blank(text):
-            raise InvalidParameter(f"the text {name}", text, "some text")
+            label = name if name.split(" ")[0] == "text" else f"text {name}"
+            raise InvalidParameter(f"the {label}", text, "some text")
     return dict(text_by_name)
 
 

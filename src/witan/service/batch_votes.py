@@ -89,7 +89,7 @@ def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int
         if n_votes[person] > 1:
             problem = f"is one of {n_votes[person]} by {person}; a person votes once"
         elif person in texts:
-            problem = f"is by {person}, which is a text"
+            problem = f"is by {person}, the name of a text; write the name of the person who voted"
         elif _is_plain(value) and "=" in person.rstrip("="):
             problem = f"is by {person!r}; separate votes by semicolons"
         read = _read_grade(vote) if len(texts) == 1 else _read_winner(vote, texts)
@@ -186,16 +186,16 @@ def check_votes(
     for task in tasks:
         for person, vote in task.votes.items():
             name = f"the vote of {person} on row {task.number}"
+            voter = f"the name of a person who votes on row {task.number}"
             if isinstance(vote, bool) and pass_mark is None:
                 expected = "a grade from 1 to 10, or a pass mark besides"
                 raise InvalidParameter(name, "pass" if vote else "fail", expected)
             if not task.texts and vote not in (*answering, TIE):
                 raise InvalidParameter(name, vote, _winners(answering))
             if person in seated:
-                expected = f"another name of the person: {person} is a seat of the council"
-                raise InvalidParameter(name, vote, expected)
+                raise InvalidParameter(voter, person, "a name that is not a seat of the council")
             if problem := _name_problem(person):
-                raise InvalidParameter(name, vote, f"another name: this vote {problem}")
+                raise InvalidParameter(voter, person, f"another name: this vote {problem}")
 
 
 def count_votes(

@@ -172,6 +172,16 @@ class TestLong:
         [problem] = problems
         assert all(fact in problem for fact in ("votes.csv:3: is not CSV", "quotes in pairs"))
 
+    def test_line_with_a_cr_inside_is_reported(self, tmp_path):
+        """The other lines are read; a CR in quotes is text."""
+        text = 'reviewer,candidate,rank,"no\rtes"\nr,a,1,\nr,b,2,\rr,c,3,\n'
+        cast, problems = read(tmp_path, text)
+
+        assert cast == [Ballot("r", groups=(("a",),))]
+        assert problems == [
+            "votes.csv:3: has a line that ends in CR alone; save the file with LF or CRLF line ends"
+        ]
+
     def test_header_without_ballot_columns_is_refused(self, tmp_path):
         """The error shows the header and the expected columns."""
         with pytest.raises(BallotFileError, match=r"not a recognised table.*name, age"):

@@ -210,11 +210,11 @@ class TestErrors:
 
 
 def test_carriage_return_within_the_first_line_is_refused(tmp_path):
-    """The error names the file with its first line; the CSV reader does not fail on it."""
+    """The error says which line ends are read."""
     path = tmp_path / "old.txt"
-    path.write_bytes(b"a\rb\n")
+    path.write_bytes(b"reviewer,candidate,rank\rr,a,1\r")
 
-    with pytest.raises(BallotFileError, match="not recognised as ballots"):
+    with pytest.raises(BallotFileError, match=r":1: .*save the file with LF or CRLF line ends"):
         list(read_ballots(path))
 
 

@@ -193,6 +193,21 @@ class TestRows:
         assert "--output: /dev/full cannot be written: No space left on device" in said.err
         assert "standard output" not in said.err
 
+    @pytest.mark.parametrize("row", [{"text": "moraine"}, {"question": "Why?"}])
+    def test_results_are_no_ballots(self, witan, tmp_path, place, jury, row):
+        """The error says where the ballots are, and the command it names reads them."""
+        results = tmp_path / "verdicts.jsonl"
+        seats = [*write_council(tmp_path), "--history", place] if "question" in row else jury
+        witan("batch", write_rows(tmp_path / "rows.jsonl", [row] * 5), *seats, "-o", results)
+        refused = witan("estimate", results)
+        exported = witan("export", "--history", place, "-o", tmp_path / "sessions.jsonl")
+
+        assert refused.status == 2
+        assert "witan batch and no ballots" in refused.err
+        assert refused.err.endswith("for example: witan export | witan estimate -\n")
+        assert exported.status == 0
+        assert witan("estimate", tmp_path / "sessions.jsonl").status == 0
+
     def test_a_row_without_a_ballot_says_why(self, witan, texts, tmp_path, place):
         """It has each juror's reason and the number of ballots."""
         jury = []

@@ -487,6 +487,9 @@ def check_headings(names: Iterable[str], path: str) -> None:
             )
 
 
+BARE_CR = "has a line that ends in CR alone; save the file with LF or CRLF line ends"
+
+
 def csv_rows(
     source: OpenedFile, report: ProblemReport, columns: Mapping[str, str]
 ) -> Iterator[tuple[int, list[str]]]:
@@ -523,7 +526,9 @@ def csv_rows(
                 start = rows.line_num + 1
             return
         except csv.Error as error:
-            report(start, Unreadable(None, f"is not CSV ({error}); expected quotes in pairs"))
+            problem = f"is not CSV ({error}); expected quotes in pairs"
+            problem = BARE_CR if "new-line character" in str(error) else problem
+            report(start, Unreadable(None, problem))
             start = rows.line_num + 1
 
 

@@ -14,6 +14,7 @@ from witan.core.scale import Scale
 from witan.errors import BallotFileError, InvalidParameter, Remedy, UnknownName, Way
 from witan.files.ballots.columns import (
     ALIASES,
+    BARE_CR,
     CANDIDATES,
     LENGTHS,
     QUESTIONS,
@@ -129,6 +130,9 @@ _PAIR_FIELDS = frozenset({"first", "second"})
 _VOTES = frozenset({"ranking", "grades", "abstained"})
 """Fields of a ballot on a single line."""
 
+_RESULT_FIELDS = frozenset({"row", "session", "status", "leaders", "missing"})
+"""Fields of each line that ``witan batch`` writes."""
+
 _BALLOT_FIELDS = ("ranking", "rankings", "grades", "abstained", "first", "second", "type", "run_id")
 """Fields of a ballot, or of a line of a log, except a reviewer's names."""
 
@@ -138,6 +142,8 @@ def recognise(source: OpenedFile, columns: Mapping[str, str]) -> str:
     first = source.first_line() or ""
     if first.startswith("{"):
         return _json_format(source, first, columns)
+    if "\r" in re.sub(r'"[^"]*"', "", first):
+        raise BallotFileError(source.path, BARE_CR, 1)
     if _LINE_STARTS.match(first):
         return "preflib"
     dialect = CellDialect.of(first, columns)
@@ -213,6 +219,11 @@ def _json_format(source: OpenedFile, first: str, columns: Mapping[str, str]) -> 
     kind = _record_format(record)
     if kind is not None or not record or not record.keys().isdisjoint(_VOTES):
         return kind or "jsonl"
+    if not columns and record.keys() >= _RESULT_FIELDS:
+        problem = "contains results of witan batch and no ballots, which are in the batch's history"
+        words, after = "read them there, for example: ", " | witan estimate -"
+        remedy = Remedy(Way(words, operation="export", after=after, command=True))
+        raise BallotFileError(source.path, problem, remedy=remedy)
     if not columns and (attachment_kind := _attachment_kind(record)) is not None:
         path = source.path
         remedy = Remedy(Way("import the ballots with ", {attachment_kind: path}))

@@ -380,10 +380,16 @@ class TestBroken:
                 session_from_json(whole[:length])
 
     def test_a_line_without_an_event_is_refused(self):
-        with pytest.raises(SessionFileError, match=r"^line 7: event\.seat is missing$"):
+        with pytest.raises(SessionFileError, match=r"^line 7: seat is missing$"):
             event_from_json(
                 '{"event": "review_started", "seq": 1, "at": "2026-11-02T12:00:00Z"}', "line 7"
             )
+
+    def test_a_line_with_no_event_is_refused(self):
+        with pytest.raises(
+            SessionFileError, match=r"^line 7: the record is not an event; expected"
+        ):
+            event_from_json("{}", "line 7")
 
     def test_fields_of_a_later_minor_version_are_ignored(self):
         """They may be anywhere."""

@@ -550,6 +550,7 @@ except Exception as error:
 
 
 WRITES = READS.replace(", reading=True", "")
+FORGETS = READS.replace("print([", "history.forget('s1'); print([")
 
 
 @pytest.fixture
@@ -634,16 +635,16 @@ class TestPermissions:
         assert "writable folder" in said
 
     def test_writing_a_read_only_history_is_refused(self, folder):
-        """To record in it is refused with a sentence."""
+        """To record in it or to delete from it is refused; the error says what to do."""
         file = folder / "history.sqlite"
         store_one(file)
         file.chmod(0o644)
         folder.chmod(0o555)
 
-        said = output_of(WRITES, file)
-
-        assert said.startswith("HistoryError")
-        assert "cannot be written" in said
+        for code in (WRITES, FORGETS):
+            said = output_of(code, file)
+            assert said.startswith(f"HistoryError {file}: cannot be written: the file, its folder")
+            assert "; make the file and its folder writable" in said
 
     def test_earlier_version_is_not_migrated(self, folder):
         """The error says how to migrate a read-only history."""

@@ -366,7 +366,9 @@ def event_from_json(line: str, source: str = "the event") -> Event:
     try:
         return _read_event(_loads(line, source), "event")
     except FieldMismatch as misfit:
-        raise SessionFileError(source, f"{misfit.location} {misfit.problem}") from misfit
+        place = misfit.location.removeprefix("event.")
+        location = "the record" if place == "event" else place
+        raise SessionFileError(source, f"{location} {misfit.problem}") from misfit
 
 
 def procedure_to_json(procedure: Procedure) -> str:

@@ -407,7 +407,7 @@ QUIET_SECONDS = 2.0
 def waiting_text(location: str, seconds: float) -> str:
     """Say that another process is waited for, and how long."""
     time_text = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-    return f"another process has locked {location}: waiting {time_text} for it"
+    return f"another process has locked {location}: waiting up to {time_text} for it"
 
 
 class LockWait:
@@ -452,8 +452,9 @@ class LockWait:
                 raise
             is_connection_lost = is_lost(error)
         if self.on_wait is not None and self._remaining > 0:
+            lost = f"the connection to {location} is lost: waiting up to"
             self.on_wait(
-                f"the connection to {location} is lost: waiting {self._remaining:.0f} s for it"
+                f"{lost} {self._remaining:.0f} s for it"
                 if is_connection_lost
                 else waiting_text(location, self._remaining)
             )

@@ -363,6 +363,8 @@ class SqliteDatabase(Database):
         )
 
 
+WRITE_PROTECTED = "cannot be written: the file, its folder or the disk is write-protected"
+
 _SENTENCES: tuple[tuple[str, tuple[str, str]], ...] = (
     ("SQLITE_BUSY", ("is locked by another process (waited {wait:g} s)",
                      "wait until it finishes, then try again")),
@@ -370,8 +372,7 @@ _SENTENCES: tuple[tuple[str, tuple[str, str]], ...] = (
                      "free some space, then try again")),
     ("SQLITE_IOERR", ("cannot be read or written: {words}",
                       "check the disk and its free space, then try again")),
-    ("SQLITE_READONLY", ("cannot be written: {words}",
-                         "make the file and its folder writable")),
+    ("SQLITE_READONLY", (WRITE_PROTECTED, "make the file and its folder writable")),
     ("SQLITE_CANTOPEN", ("cannot be opened: {words}",
                          "choose a file in a writable folder")),
     ("SQLITE_NOTADB", ("is not a SQLite file", "choose another file, or move this one")),
@@ -399,7 +400,7 @@ _SIGNS = {
 def is_disk_full_error(error: BaseException | None, path: Path) -> bool:
     """True if SQLite failed for lack of space, with any code."""
     code, words = getattr(error, "sqlite_errorname", ""), str(error)
-    error_codes = ("SQLITE_IOERR", "SQLITE_CANTOPEN")
+    error_codes = ("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY")
     if not code.startswith(error_codes) and not any(
         s in words for key in error_codes for s in _SIGNS[key]
     ):

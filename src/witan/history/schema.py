@@ -39,6 +39,7 @@ from witan.errors import HistoryError
 from witan.history.database import Database, LockWait, is_busy, lock_file, lock_schema
 from witan.history.engines import (
     SIDE_FILES,
+    WRITE_PROTECTED,
     PostgresDatabase,
     SqliteDatabase,
     back_up_damaged_file,
@@ -533,8 +534,8 @@ def _open_sqlite(path: Path, clock: Clock, lock_wait: LockWait, *, reading: bool
     if reading and not may_write(path):
         return lock_wait.run(str(path), lambda wait: open_read_only(path, wait))
     if size and not may_write(path):
-        problem = "cannot be written: the file, its folder or the disk is write-protected"
-        raise HistoryError(str(path), problem, "make both writable, or open it for reading only")
+        remedy = "make the file and its folder writable, or name another place"
+        raise HistoryError(str(path), WRITE_PROTECTED, remedy)
     if size:
         try:
             database = lock_wait.run(

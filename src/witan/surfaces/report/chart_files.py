@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from witan.errors import InvalidParameter, MissingExtra
+from witan.errors import BallotFileError, InvalidParameter, MissingExtra
 from witan.surfaces.report.document import Chart
 from witan.surfaces.report.drawing import FONTS, draw_chart, safe
 
@@ -30,8 +30,10 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
     ------
     MissingExtra
         If PNG is requested without the extra ``plot``.
+    BallotFileError
+        If the file cannot be written.
     InvalidParameter
-        If the file cannot be written, or no font can draw the text of a PNG.
+        If no font can draw the text of a PNG.
     """
     kind, target = check_chart(path), Path(path)
     drawn = draw_chart(chart, with_frame=True)
@@ -72,5 +74,5 @@ def _write(target: Path, content: bytes) -> None:
             part.unlink(missing_ok=True)
     except OSError as error:
         reason = error.strerror or str(error)
-        expected = f"a file that can be written ({reason})"
-        raise InvalidParameter("a chart file", str(target), expected) from error
+        problem = f"cannot be written: {reason}; name another file for the chart"
+        raise BallotFileError(str(target), problem) from error

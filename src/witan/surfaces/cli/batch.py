@@ -40,7 +40,6 @@ from witan.surfaces.cli.options import (
     WholeNumber,
     config_option,
     history_option,
-    json_option,
     section,
 )
 from witan.surfaces.cli.session import lock
@@ -194,9 +193,15 @@ interrupted by Ctrl-C, SIGTERM or a closed terminal.""",
         "--output",
         type=click.Path(dir_okay=False, allow_dash=True),
         metavar="FILE.jsonl",
-        help="Write one JSON line per finished row to this file; standard output by default.",
+        help="Write one JSON line per finished row to this file; by default to standard output, "
+        "and the report to standard error.",
     ),
-    json_option,
+    click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help="Print the report as one JSON object, numbers unrounded.",
+    ),
 )
 def batch_command(file: str, output: str | None, as_json: bool, **options: Any) -> int:
     """Run a data set through a council, row by row."""

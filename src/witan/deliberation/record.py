@@ -189,7 +189,7 @@ def _union(arms: tuple[Any, ...]) -> Reader:
                     misfits.append(misfit)
             raise max(misfits, key=lambda misfit: len(misfit.location))
         finally:
-            # Each holds this frame and so its callers' sessions, until the garbage is collected.
+            # Each refers to this frame: a cycle that keeps the session until garbage is collected.
             misfits.clear()
 
     return restore

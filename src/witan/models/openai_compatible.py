@@ -35,7 +35,7 @@ from witan.models.openai_replies import CompletionReader, is_transient, read_jso
 from witan.models.providers import Redaction
 
 _QUOTA_CODE = "insufficient_quota"
-"""OpenAI's code of a 429 that no waiting ends."""
+"""OpenAI's error code for a spent account: waiting does not help."""
 
 _HTML_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
@@ -625,9 +625,10 @@ class OpenAICompatible:
         status = reply.status
         complaint = Complaint.of(status, await _read_beginning(reply))
         is_spent = complaint.code == _QUOTA_CODE
-        problem = self._problem(status, reply.headers.get("location"))
         if is_spent:
             problem = f"has no quota left ({status})"
+        else:
+            problem = self._problem(status, reply.headers.get("location"))
         wait = retry_after(reply.headers, self._now())
         error = ModelError(
             self._name,

@@ -384,7 +384,7 @@ class Batch:
 
     def _note_spending(self, name: str, spending: Spending) -> None:
         self.spendings[name] = spending
-        # Kept beside, as a look through all sessions after each row would take the square of them.
+        # A set of its own, because checking all sessions after each row is quadratic.
         if spending.cost_usd is None:
             self._unknown_costs.add(name)
         else:

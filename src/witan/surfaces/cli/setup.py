@@ -57,7 +57,7 @@ def doctor_command(
 
     history_config = load_history_config(config, history)
     with _progress() as on_session:
-        # Outside of the event loop, whose signal handler would only end the check after it.
+        # Outside the event loop, so that Ctrl-C ends it at once.
         finding = diagnose_history(history_config, offline=offline, on_session=on_session)
         check = partial(diagnose, offline=offline)
         result = anyio.run(check, history_config, os.environ, finding)

@@ -35,7 +35,7 @@ FRAME_SECONDS = 0.05
 """Least seconds between two patches; changes are collected meanwhile."""
 
 REST = 3
-"""Least pause after a patch, in times of what it took: a page leaves room for other requests."""
+"""Minimum pause after a patch, as a multiple of its duration: other requests get their turn."""
 
 MAX_PATCHES = 32
 """Patches stored for readers that are behind."""

@@ -305,6 +305,25 @@ class TestOneSession:
             above = effects[:, np.newaxis] > effects + 1e-9
             assert (known.p_beats[above] > 0.5).all()
 
+    @pytest.mark.parametrize("candidates", [3, 5, 8])
+    @pytest.mark.parametrize("recused", [False, True], ids=["jury", "authors"])
+    def test_first_places_are_within_the_bounds_that_pairs_set(self, candidates, recused):
+        """Whoever is best beats every rival, and beats them all unless one of them is above it."""
+        rng = np.random.default_rng(candidates)
+        _, profile = simulate(
+            rng, reviewers=9, candidates=candidates, spread=1.0, sessions=300, recused=recused
+        )
+        uncertainty = uncertainty_of(profile)
+        eligible = np.ones(uncertainty.votes.shape, dtype=bool)
+        eligible[-1, ::2] = candidates == 3
+        known = beliefs(uncertainty, eligible)
+
+        beats = np.where(eligible & ~np.isnan(known.p_beats), known.p_beats, 1.0)
+        p_best = np.where(eligible, known.p_best, np.nan)
+        assert not (p_best > beats.min(axis=1) + 1e-6).any()
+        assert not (p_best < 1 - (1 - beats).sum(axis=1) - 1e-6).any()
+        assert np.nansum(p_best, axis=0) == pytest.approx(1.0)
+
     def test_probabilities_do_not_depend_on_the_lattice(self):
         """Ten times as many points change p_best by less than .01."""
         rng = np.random.default_rng(3)

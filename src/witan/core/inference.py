@@ -38,7 +38,7 @@ from witan.core.stats.distributions import (
     normal_quantiles,
     quality_ratios,
     rank_ratios,
-    t_cdf,
+    t_above,
 )
 from witan.core.stats.priors import CHANCE_DF, prior_of, rho_of
 from witan.core.stats.uncertainty import PairEvidence, Uncertainty, design_effect
@@ -58,8 +58,7 @@ LEVEL = 1e-9
 ALIKE = 1e-7
 """Effects this close, in standard deviations of the posterior, are equally likely to be best."""
 
-NODES = 4096
-"""Number of steps in tables of Student's t; their error is below 1e-7."""
+TINY = 1e-300
 
 POINTS_AT_ONCE = 1 << 15
 
@@ -276,7 +275,7 @@ class _Posterior:
             means = effects[:, first] - effects[:, second]
             scales = spreads[some, :, np.newaxis] * self.tau2[some, np.newaxis]
             with np.errstate(divide="ignore", invalid="ignore"):
-                shares = _t_above(means / np.sqrt(scales), self.df)
+                shares = t_above(means / np.sqrt(scales), self.df)
             shares *= self.weight[some, np.newaxis]
             shares[0] += above
             above = _total(shares)
@@ -289,21 +288,22 @@ class _Posterior:
         """P(highest effect) among the eligible, shape (C, S).
 
         For two candidates, it is P(i above j). With more, effects are drawn on a fixed lattice, so
-        that equal ballots give equal numbers.
+        that equal ballots give equal numbers, and the shares are corrected by `_bound_shares`.
         """
         pairs = (eligible.sum(axis=0) == 2).nonzero()[0]
         is_drawn = len(pairs) < eligible.shape[1]
-        best = self._drawn_shares(eligible) if is_drawn else np.full(eligible.shape, np.nan)
+        best = self._drawn_shares(eligible, above) if is_drawn else np.full(eligible.shape, np.nan)
         first = eligible[:, pairs].argmax(axis=0)
         second = len(eligible) - 1 - eligible[::-1, pairs].argmax(axis=0)
         best[first, pairs] = above[first, second, pairs]
         best[second, pairs] = above[second, first, pairs]
         return best
 
-    def _drawn_shares(self, eligible: NDArray[np.bool_]) -> Floats:
+    def _drawn_shares(self, eligible: NDArray[np.bool_], above: Floats) -> Floats:
         known = (self.directions.members @ eligible).sum(axis=0) == 1
         added = self._even_noise()
         shares = self._shares(eligible) if added is None else self._even_shares(eligible, added)
+        shares = _bound_shares(shares, eligible, above)
         return np.where(eligible & known, self._equalise(shares, eligible), np.nan)
 
     def _even_noise(self) -> float | None:
@@ -488,31 +488,21 @@ def _normalise(shares: Floats) -> Floats:
     return whole
 
 
-def _t_above(t: Floats, df: float) -> Floats:
-    """Read P(T ≤ t) of Student's t from a table; NaN: NaN."""
-    levels, slopes = _t_table(df)
-    # The table position of 1e300 is exactly 1, like that of infinity.
-    finite = np.minimum(np.maximum(t, -1e300), 1e300)
-    place = finite / (1 + np.abs(finite))
-    unknown = np.isnan(place)
-    place[unknown] = 0.0
-    node = ((place + 1) * (NODES / 2)).astype(np.intp)
-    beyond = place - (node / (NODES / 2) - 1)
-    beyond *= slopes[node]
-    beyond += levels[node]
-    beyond[unknown] = np.nan
-    return np.asarray(beyond)
+def _bound_shares(shares: Floats, eligible: NDArray[np.bool_], above: Floats) -> Floats:
+    """Move shares of first places, (C, S), into the bounds that P(i above j) sets.
 
+        max(0, 1 − Σ_j P(j above i))  ≤  P(i best)  ≤  min_j P(i above j)
 
-@lru_cache(maxsize=64)
-def _t_table(df: float) -> tuple[Floats, Floats]:
-    """Tabulate P(T ≤ t) and its slopes.
-
-    The grid is even in t/(1 + |t|); each slope is that from its node to the next.
+    The sum returns to 1 by moving all of them by one share of the room that their bounds leave.
     """
-    inner = np.arange(1, NODES) / NODES * 2 - 1
-    levels = np.concatenate([[0.0], t_cdf(inner / (1 - np.abs(inner)), df), [1.0]])
-    return levels, np.diff(levels, append=1.0) * (NODES / 2)
+    beats = np.where(eligible, np.fmin(above, 1.0), 1.0)
+    upper = beats.min(axis=1) * eligible
+    lower = np.maximum(1 - _total((1 - beats).swapaxes(0, 1)), 0.0) * eligible
+    within = np.minimum(np.maximum(shares, lower), upper)
+    missing = 1 - _total(within)
+    room = np.where(missing > 0, upper - within, within - lower)
+    moved: Floats = within + room * (missing / np.maximum(_total(room), TINY))
+    return moved
 
 
 @lru_cache(maxsize=32)

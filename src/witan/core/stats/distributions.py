@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from witan.core.profile import Floats
 
+NODES = 4096
+"""Number of steps in tables of Student's t; their error is below 1e-7."""
+
 NEARLY_NORMAL = 1e4
 """Degrees of freedom from which an expansion about the normal is exact to 1e-9."""
 
@@ -93,6 +96,33 @@ def t_cdf_each(t: Floats, df: float | Floats) -> NDArray[np.float64]:
     """
     tail = 0.5 * incomplete_beta(df / (df + t * t), df / 2, 0.5)
     return np.where(t > 0, 1 - tail, tail)
+
+
+def t_above(t: Floats, df: float) -> Floats:
+    """Read P(T ≤ t) of Student's t from a table; NaN: NaN."""
+    levels, slopes = _t_table(df)
+    # The table position of 1e300 is exactly 1, like that of infinity.
+    finite = np.minimum(np.maximum(t, -1e300), 1e300)
+    place = finite / (1 + np.abs(finite))
+    unknown = np.isnan(place)
+    place[unknown] = 0.0
+    node = ((place + 1) * (NODES / 2)).astype(np.intp)
+    beyond = place - (node / (NODES / 2) - 1)
+    beyond *= slopes[node]
+    beyond += levels[node]
+    beyond[unknown] = np.nan
+    return np.asarray(beyond)
+
+
+@lru_cache(maxsize=64)
+def _t_table(df: float) -> tuple[Floats, Floats]:
+    """Tabulate P(T ≤ t) and its slopes.
+
+    The grid is even in t/(1 + |t|); each slope is that from its node to the next.
+    """
+    inner = np.arange(1, NODES) / NODES * 2 - 1
+    levels = np.concatenate([[0.0], t_cdf(inner / (1 - np.abs(inner)), df), [1.0]])
+    return levels, np.diff(levels, append=1.0) * (NODES / 2)
 
 
 @lru_cache(maxsize=4096)

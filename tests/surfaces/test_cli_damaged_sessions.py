@@ -1,6 +1,7 @@
 """A session file that was edited, or a stored session that is damaged: a sentence, no traceback."""
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from histories import session_events
 from recorded import keep, listed, place_of_its_own
-from scripts import write_council
+from scripts import write_council, write_jury, write_rows
 from witan.deliberation.events import AnswerDone
 from witan.deliberation.record import event_from_json
 from witan.history import History
@@ -192,3 +193,79 @@ def test_a_damaged_ballot_of_an_imported_session_is_named(witan, place, tmp_path
     assert (imported.status, imported.out) == (2, "")
     assert "the session s1 is in the history" in imported.err
     assert "with other ballots" in imported.err
+
+
+class TestBatch:
+    """A batch continues around a damaged session, and is not complete."""
+
+    @pytest.fixture
+    def command(self, tmp_path):
+        """A batch of six texts, each with a person's vote."""
+        rows = [
+            {"id": f"r{n}", "question": f"Why {n}?", "text": f"moraine {n}", "votes": [4 + n]}
+            for n in range(6)
+        ]
+        jury = [option for seat in write_jury(tmp_path) for option in ("--jury", seat)]
+        return ["batch", write_rows(tmp_path / "rows.jsonl", rows[:5]), *jury, "--pass-mark", 6]
+
+    def damage(self, place, table: str, session: str) -> None:
+        """Cut the stored texts of a session."""
+        with History.open(place) as history:
+            sql = f"UPDATE {table} SET body = '{{' WHERE session = :session"  # noqa: S608 - own names
+            history.database.execute(sql, {"session": session})
+
+    def test_a_damaged_row_is_reported_and_the_others_continue(self, witan, place, command):
+        """Its error names the session and the command that deletes it; then it runs again."""
+        first = [json.loads(line) for line in witan(*command).out.splitlines()]
+        damaged = first[1]["session"]
+        self.damage(place, "events", damaged)
+        rows = command[1].read_text(encoding="utf-8")
+        more = json.dumps({"id": "r9", "question": "Why 9?", "text": "glacier"})
+        command[1].write_text(f"{rows}{more}\n", encoding="utf-8")
+
+        plan = witan(*command, "--dry-run")
+        again = witan(*command)
+        results = {row["id"]: row for row in map(json.loads, again.out.splitlines())}
+
+        assert plan.status == 0
+        assert "1 row cannot run: its session is damaged" in " ".join(plan.out.split())
+        assert again.status == 3
+        assert "5 of 6 rows complete" in again.err
+        assert [name for name, row in results.items() if row["status"] != "complete"] == ["r1"]
+        error = results["r1"]["error"]
+        assert f"event 1 of the session {damaged}" in error
+        forget = shlex.split(error.partition("delete it with witan ")[2].partition(", then ")[0])
+        assert witan(*forget).status == 0
+        whole = witan(*command)
+        assert (whole.status, "6 of 6 rows complete" in whole.err) == (0, True)
+
+    def test_damaged_ballots_are_left_out_of_the_correction(self, witan, place, command):
+        """The row keeps its verdict; a note and the exit status report the missing votes."""
+        first = [json.loads(line) for line in witan(*command).out.splitlines()]
+        self.damage(place, "ballots", first[1]["session"])
+
+        again = witan(*command)
+
+        assert again.status == 3
+        assert "5 of 5 rows complete" in again.err
+        assert "1 row left out of the correction by people's votes" in again.err
+
+    def test_damaged_sessions_of_arms_are_reported(self, witan, place, tmp_path):
+        """Each row shows the error of its own stage."""
+        rows = write_rows(tmp_path / "q.jsonl", [{"question": f"Why {n}?"} for n in range(3)])
+        judges = [option for seat in write_jury(tmp_path) for option in ("--judge", seat)]
+        command = ["batch", rows, *write_council(tmp_path), "--arms", "council,best", *judges]
+        command += ["--best", "ada"]
+        first = [json.loads(line) for line in witan(*command).out.splitlines()]
+        self.damage(place, "events", first[0]["session"])
+        self.damage(place, "events", first[1]["judgment"])
+
+        plan = witan(*command, "--dry-run")
+        again = witan(*command)
+        results = [json.loads(line) for line in again.out.splitlines()]
+        errors = {row["row"]: row["error"] for row in results}
+
+        assert (plan.status, again.status) == (0, 3)
+        assert first[0]["session"] in errors[first[0]["row"]]
+        assert first[1]["judgment"] in errors[first[1]["row"]]
+        assert errors[first[2]["row"]] is None

@@ -47,7 +47,7 @@ from witan.deliberation.ports import MOST_TEXTS, Member, free_name
 from witan.deliberation.retries import plan_rest
 from witan.deliberation.session import is_author
 from witan.deliberation.texts import are_identical
-from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
+from witan.errors import HistoryError, InvalidParameter, NoCouncil, NothingToCount, UnknownName
 from witan.history import History
 from witan.service.arm_sessions import ArmSession
 from witan.service.batch import (
@@ -514,12 +514,20 @@ class ArmBatch:
         return rows
 
     def _find(self, name: str) -> ArmSession | None:
-        """Find a stored session; a closed one is read only once."""
+        """Find a stored session; a closed one is read only once.
+
+        None also for a damaged one, which the batch of its stage reports.
+        """
         if name in self._closed:
             return self._closed[name]
         if not self.history.has_record(name):
             return None
-        session = ArmSession.of(self.history.session(name))
+        try:
+            session = ArmSession.of(self.history.session(name))
+        except HistoryError as error:
+            if not error.is_damage:
+                raise
+            return None
         if session.interrupted is None:
             self._closed[name] = session
         return session

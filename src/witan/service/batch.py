@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2s
 from math import fsum
+from shlex import quote
 
 import anyio
 import anyio.lowlevel
@@ -307,7 +308,11 @@ class Batch:
         plans, refused, costs, spendings = [], Counter[str](), [], []
         n_closed = 0
         for task, name in zip(self.tasks, self.names, strict=True):
-            session = self._find(name)  # one at a time, as all together may fill the memory
+            # One at a time, as all together may fill the memory.
+            [(_, _, session)] = self._find_all([(task, name)])
+            if isinstance(session, HistoryError):
+                refused[self._describe_damage(name, session)] += 1
+                continue
             if session is not None:
                 costs.append(session.cost)
                 spendings.append(Spending.of(session))
@@ -352,6 +357,10 @@ class Batch:
         waiting: list[tuple[BatchRow, str, bool]] = []
         for block in blocks([*zip(self.tasks, self.names, strict=True)], AT_ONCE):
             for task, name, stored in await anyio.to_thread.run_sync(self._find_all, block):
+                if isinstance(stored, HistoryError):
+                    self._finish(await self._report_damage(task, name, stored), on_result)
+                    self._n_earlier += 1
+                    continue
                 if stored is not None:
                     await self._settle(stored)
                 if stored is None or stored.status == "interrupted":
@@ -396,9 +405,10 @@ class Batch:
             return None
         counting, mark = self.council.procedure.counting, self.options.pass_mark
         is_single = all(len(task.texts) == 1 for task in self.tasks)
-        return count_votes(
-            self.history, self.tasks, self.names, counting, mark if is_single else None
-        )
+        failed = {each.session for each in self._results if each.status == "error"}
+        rows = zip(self.tasks, self.names, strict=True)
+        tasks = {name: task for task, name in rows if name not in failed}
+        return count_votes(self.history, tasks, counting, mark if is_single else None)
 
     async def _run_rows(
         self,
@@ -464,8 +474,32 @@ class Batch:
 
     def _find_all(
         self, rows: Sequence[tuple[BatchRow, str]]
-    ) -> list[tuple[BatchRow, str, Session | None]]:
-        return [(task, name, self._find(name)) for task, name in rows]
+    ) -> list[tuple[BatchRow, str, Session | HistoryError | None]]:
+        """Find stored sessions, with the error of each damaged one."""
+        found: list[tuple[BatchRow, str, Session | HistoryError | None]] = []
+        for task, name in rows:
+            try:
+                found.append((task, name, self._find(name)))
+            except HistoryError as error:
+                if not error.is_damage:
+                    raise
+                found.append((task, name, error))
+        return found
+
+    async def _report_damage(self, task: BatchRow, name: str, error: HistoryError) -> RowResult:
+        """Count what a damaged session cost; return the result of its row."""
+        summary = await anyio.to_thread.run_sync(self.history.summary, name)
+        usd = summary.cost_usd
+        self._note_spending(name, Spending(usd, usd or 0.0, usd))
+        await self._allowance.settle(name, Amount(usd or 0.0, 0))
+        return self._fail(task, name, self._describe_damage(name, error))
+
+    def _describe_damage(self, name: str, error: HistoryError) -> str:
+        place = quote(self.history.database.location)
+        return (
+            f"its session {error.problem}; delete it with witan forget {name} --yes "
+            f"--history {place}, then run the batch again to ask for this row"
+        )
 
     async def _run_row(
         self, council: Council, task: BatchRow, name: str, *, is_new: bool
@@ -491,7 +525,7 @@ class Batch:
             if calls is None:
                 return None
         except WitanError as error:
-            return self._fail(task, name, error)
+            return self._fail(task, name, self.options.write_error(error))
         spent = before.plus(most._replace(calls=calls))
         try:
             session = await self._hold_session(council, opening, stored, worst, calls)
@@ -508,13 +542,12 @@ class Batch:
             self._note_spending(name, Spending() if stored is None else Spending.of(stored))
             if is_conflict and stored is not None and stored.status != "interrupted":
                 return result_of(task, stored)  # another process finished it
-            return self._fail(task, name, error)
+            return self._fail(task, name, self.options.write_error(error))
         finally:
             with anyio.CancelScope(shield=True):
                 await self._allowance.settle(name, spent)
 
-    def _fail(self, task: BatchRow, name: str, error: WitanError) -> RowResult:
-        words = self.options.write_error(error)
+    def _fail(self, task: BatchRow, name: str, words: str) -> RowResult:
         spending = self.spendings.get(name, Spending())
         return RowResult(task.number, task.id, name, "error", error=words, **spending._asdict())
 

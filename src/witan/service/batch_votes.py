@@ -12,7 +12,7 @@ from witan.core.outcome import Interval
 from witan.core.scale import FAILED, NATIVE, PASS_FAIL, PASSED, Scale
 from witan.core.settings import Settings
 from witan.deliberation.ports import Member, SystemClock
-from witan.errors import BallotFileError, InvalidParameter, NothingToCount
+from witan.errors import BallotFileError, HistoryError, InvalidParameter, NothingToCount
 from witan.history import History
 from witan.history.ballots import reserved_use
 
@@ -49,6 +49,8 @@ class PeopleEstimate:
         Means of all rows, corrected by the votes; None: see `why`.
     why
         Why there is no estimate.
+    damaged
+        Rows left out because their stored ballots cannot be read.
     """
 
     rows: int
@@ -57,6 +59,7 @@ class PeopleEstimate:
     why: str | None = None
     own: int = 0
     earlier: int = 0
+    damaged: int = 0
 
 
 def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int]) -> "Votes":
@@ -200,8 +203,7 @@ def check_votes(
 
 def count_votes(
     history: History,
-    tasks: Sequence["BatchRow"],
-    names: Sequence[str],
+    tasks: Mapping[str, "BatchRow"],
     settings: Settings,
     pass_mark: float | None,
 ) -> PeopleEstimate:
@@ -211,16 +213,22 @@ def count_votes(
 
     Parameters
     ----------
-    names
-        Names of the rows' sessions.
+    tasks
+        Row by the name of its session.
     """
-    statuses = history.statuses([*names])
+    statuses = history.statuses([*tasks])
     ballots: list[Ballot] = []
-    n_rows = n_left_out = n_own = n_earlier = 0
-    for task, name in zip(tasks, names, strict=True):
+    n_rows = n_left_out = n_own = n_earlier = n_damaged = 0
+    for name, task in tasks.items():
         if statuses.get(name, "interrupted") == "interrupted":
             continue
-        stored = history.ballots(name)
+        try:
+            stored = history.ballots(name)
+        except HistoryError as error:
+            if not error.is_damage:
+                raise
+            n_damaged += 1
+            continue
         if task.votes:
             answers = history.answers(name)
             votes = [_ballot(name, person, vote, answers) for person, vote in task.votes.items()]
@@ -238,16 +246,23 @@ def count_votes(
             n_rows += bool(new)
         n_earlier += sum(b.notes == NOTE and b.reviewer not in task.votes for b in stored)
         ballots += stored
-    if not n_rows:
-        problem = "no row with votes is complete"
-        return PeopleEstimate(0, n_left_out, None, problem, n_own, n_earlier)
-    passes = any(isinstance(vote, bool) for task in tasks for vote in task.votes.values())
-    try:
-        questions = dict(zip(names, name_questions(tasks), strict=True))
-        estimates = _estimate(ballots, settings, pass_mark, questions, passes=passes)
-    except NothingToCount as error:
-        return PeopleEstimate(n_rows, n_left_out, None, str(error), n_own, n_earlier)
-    return PeopleEstimate(n_rows, n_left_out, estimates, own=n_own, earlier=n_earlier)
+    passes = any(isinstance(vote, bool) for each in tasks.values() for vote in each.votes.values())
+    questions = dict(zip(tasks, name_questions(tasks.values()), strict=True))
+    estimates, why = None, "no row with votes is complete"
+    if n_rows:
+        try:
+            estimates = _estimate(ballots, settings, pass_mark, questions, passes=passes)
+        except NothingToCount as error:
+            why = str(error)
+    return PeopleEstimate(
+        n_rows,
+        n_left_out,
+        estimates,
+        why if estimates is None else None,
+        n_own,
+        n_earlier,
+        n_damaged,
+    )
 
 
 def name_questions(tasks: Iterable["BatchRow"]) -> list[str]:

@@ -262,7 +262,10 @@ class SparkBatch(Batch):
         for block in blocks(closed, AT_ONCE):
             pairs = [(rows[name], name) for name in block]
             for task, name, session in await anyio.to_thread.run_sync(self._find_all, pairs):
-                if session is not None and session.status != "interrupted":
+                if isinstance(session, HistoryError):
+                    del rows[name]
+                    self._finish(await self._report_damage(task, name, session), on_result)
+                elif session is not None and session.status != "interrupted":
                     await self._settle(session)
                     del rows[name]
                     self._finish(result_of(task, session), on_result)
@@ -272,7 +275,7 @@ class SparkBatch(Batch):
         """Count the cost of rows whose sessions stay open."""
         for block in blocks(rows, AT_ONCE):
             for *_, session in await anyio.to_thread.run_sync(self._find_all, block):
-                if session is not None:
+                if isinstance(session, Session):
                     await self._settle(session)
 
 

@@ -397,7 +397,10 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
         if not as_json:
             echo(ceiling_text(batch.bill()), err=True)
         return Status.OVER_BUDGET
-    return Status.ANSWERED if report.statuses == {"complete": report.rows} else Status.NO_QUORUM
+    is_whole = report.statuses == {"complete": report.rows}
+    if is_whole and not (report.people and report.people.damaged):
+        return Status.ANSWERED
+    return Status.NO_QUORUM
 
 
 class _ProgressView:

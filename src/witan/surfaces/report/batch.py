@@ -162,6 +162,10 @@ def _people(people: PeopleEstimate | None) -> Iterator[Block]:
         yield Note(
             f"{votes} of earlier runs {are} counted but no longer in the data set", "warning"
         )
+    if people.damaged:
+        rows = count_noun(people.damaged, "row")
+        problem = f"{rows} left out of the correction by people's votes: stored ballots are damaged"
+        yield Note(f"{problem}; run witan doctor", "warning")
     if people.estimates is None:
         yield Note(f"no correction by people's votes: {people.why}", "warning")
         return

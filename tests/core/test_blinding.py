@@ -70,15 +70,9 @@ class TestSheet:
         """The first candidate stands at position 1."""
         assert self.SHEET.positions == {"x": 1, "y": 2}
 
-    def test_labels_and_candidates_map_both_ways(self):
-        """A label gives its candidate, a candidate its label."""
-        assert self.SHEET.candidate("B") == "y"
+    def test_a_candidate_has_its_label(self):
+        """It is the one at its place."""
         assert self.SHEET.label("y") == "B"
-
-    @pytest.mark.parametrize("label", ["C", "a", " A", "", "x"])
-    def test_only_the_exact_label_is_accepted(self, label):
-        """Lenient reading of labels is done elsewhere."""
-        assert self.SHEET.candidate(label) is None
 
     def test_an_unknown_candidate_has_no_label(self):
         """A candidate that is not on the sheet is an error."""

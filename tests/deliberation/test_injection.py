@@ -124,7 +124,7 @@ def assert_only_the_fence_differs(
     assert attacked.sheets == harmless.sheets
     for name, prompt in attacked.prompts("review").items():
         sheet = attacked.sheets[name]
-        shown = {label: texts[sheet.candidate(label)] for label in sheet.labels}
+        shown = {label: texts[c] for label, c in zip(sheet.labels, sheet.candidates, strict=True)}
         assert list(read_fences(prompt).items()) == list(shown.items())
         assert read_fences(prompt, "question") == {"": QUESTION}
         assert name not in sheet.candidates

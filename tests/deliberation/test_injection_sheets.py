@@ -100,7 +100,8 @@ def without_fences(prompt: str) -> str:
 
 def assert_contained(answers) -> None:
     """Each prompt shows each text under its label, and is otherwise as for harmless answers."""
-    expected = {label: answers[SHEET.candidate(label)] for label in SHEET.labels}
+    labelled = zip(SHEET.labels, SHEET.candidates, strict=True)
+    expected = {label: answers[candidate] for label, candidate in labelled}
     harmless = prompts(HARMLESS)
     for stage, prompt in prompts(answers).items():
         assert list(read_fences(prompt).items()) == list(expected.items()), stage

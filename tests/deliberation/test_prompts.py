@@ -234,7 +234,9 @@ class TestReview:
         shown = read_fences(text_of(review()))
 
         assert list(shown) == ["A", "B", "C"]
-        assert shown == {label: ANSWERS[SHEET.candidate(label)] for label in SHEET.labels}
+        assert shown == {
+            label: ANSWERS[c] for label, c in zip(SHEET.labels, SHEET.candidates, strict=True)
+        }
 
     def test_no_seat_is_named(self):
         """Reviewer and candidates are not named."""
@@ -428,7 +430,9 @@ class TestSynthesis:
         """Labels are those of the chairman's map."""
         shown = read_fences(text_of(synthesis()))
 
-        assert shown == {label: ANSWERS[MAP.candidate(label)] for label in MAP.labels}
+        assert shown == {
+            label: ANSWERS[c] for label, c in zip(MAP.labels, MAP.candidates, strict=True)
+        }
 
     @pytest.mark.parametrize("mode", ["consensus", "verdict"])
     def test_no_seat_is_named(self, mode):

@@ -1,6 +1,5 @@
 """Sheets under blind labels, in balanced orders."""
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -201,22 +200,6 @@ class Sheet:
     def positions(self) -> Mapping[str, int]:
         """Place on the sheet by candidate, 1-based."""
         return {candidate: place for place, candidate in enumerate(self.candidates, start=1)}
-
-    @property
-    def is_well_formed(self) -> bool:
-        """True if labels and nonce are valid and no candidate is repeated."""
-        has_nonce = re.fullmatch(f"[0-9a-f]{{{2 * NONCE_BYTES}}}", self.nonce) is not None
-        n_candidates = len({*self.candidates})
-        return (
-            has_nonce
-            and n_candidates == len(self.candidates)
-            and (self.labels == _labels(n_candidates))
-        )
-
-    def candidate(self, label: str) -> str | None:
-        """Return the candidate with exactly this label; None: no such label."""
-        known = zip(self.labels, self.candidates, strict=True)
-        return next((candidate for name, candidate in known if name == label), None)
 
     def label(self, candidate: str) -> str:
         """Return a candidate's blind name.

@@ -375,8 +375,8 @@ class BaseCouncil:
 
         Raises
         ------
-        NoCouncil, SessionFileError
-            If the session was started with other members or chairmen, or a sheet is damaged.
+        NoCouncil
+            If the session was started with other members or chairmen.
         OverBudget
             If its ballots are below the quorum and the remaining calls exceed its ceiling.
         """
@@ -410,8 +410,8 @@ class BaseCouncil:
         ------
         NothingToCount, UnknownName, InvalidParameter
             If the session is not closed, no seat failed in it, or none of these.
-        NoCouncil, SessionFileError
-            If the session was started with other members or chairmen, or a sheet is damaged.
+        NoCouncil
+            If the session was started with other members or chairmen.
         OverBudget
             If the repeated calls exceed the ceiling.
         """

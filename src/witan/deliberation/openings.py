@@ -36,7 +36,6 @@ from witan.deliberation.session import (
     Session,
     rename_clashes,
 )
-from witan.deliberation.sheets import check_sheets
 from witan.deliberation.texts import mask, masked_names
 from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
 
@@ -86,7 +85,7 @@ def check_stored_session(
     reviewers: Sequence[Member],
     chairmen: Sequence[Member],
 ) -> None:
-    """Refuse seats that differ from the session's, and damaged sheets."""
+    """Refuse seats that differ from the session's."""
     opening = session.opening
     for role, names_here, names_in_session in (
         ("members", members, opening.members),
@@ -103,7 +102,6 @@ def check_stored_session(
                 f"the session {session.id} was started with other {role}",
                 f"seat {seats or 'none'} to resume it",
             )
-    check_sheets(session)
 
 
 def check_seats(

@@ -14,7 +14,7 @@ import anyio
 
 from witan.core.attributes import cached_property
 from witan.core.ballot import Ballot
-from witan.core.blinding import Sheet, draw_pair_sheets, draw_sheets
+from witan.core.blinding import Sheet, draw_pair_sheets, draw_sheets, mirror
 from witan.core.early_stopping import find_decided_leader
 from witan.core.gate import Gate
 from witan.core.outcome import Outcome
@@ -43,7 +43,6 @@ from witan.deliberation.prompts import (
     review_schema,
 )
 from witan.deliberation.session import MIRRORED_SHEETS, REVIEW_SHEETS
-from witan.deliberation.sheets import complete_sheets
 from witan.deliberation.texts import DuplicateGroups
 from witan.errors import InvalidBallot, UnsuitableBallots
 
@@ -310,7 +309,7 @@ class _Round:
         opening = context.opening
         self.question = neutralize(opening.question)  # once, not for every sheet
         self.files = {name: neutralize(text) for name, text in opening.files.items()}
-        self.recorded_sheets: dict[str, tuple[Sheet, ...]] = {}
+        self.recorded_sheets: set[Sheet] = set()
         self.ballot_events: dict[str, e.BallotCast] = {}
         self.second: set[str] = set()
         self.rubric = self.procedure.graded_rubric
@@ -442,7 +441,7 @@ class _Round:
     def _draw_sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
         """Draw a sheet per reviewer, two in opposite orders, or pairs.
 
-        Sheets that the interrupted session recorded stay.
+        They depend only on seed and answers, so a resumed session draws the same again.
         """
         context = self.context
         shows_own = self.procedure.self_review and not context.opening.jury
@@ -456,29 +455,18 @@ class _Round:
         hidden = {} if shows_own else candidates_by_author
         most = self.procedure.pairs
         if most is not None:
-            sheets = draw_pair_sheets(
-                reviewers, candidates, drawing, most, hidden_candidates=hidden
-            )
-        else:
-            firsts = draw_sheets(reviewers, candidates, drawing, hidden_candidates=hidden)
-            sheets = {name: (sheet,) for name, sheet in firsts.items()}
-        n_orders = 1 if most is None and not self.procedure.mirrored else 2
-        completed = {}
-        for seat, name in enumerate(reviewers):
-            visible = {*candidates}.difference(hidden.get(name, ()))
-            completed[name] = complete_sheets(
-                self.recorded_sheets.get(name, ()),
-                sheets[name],
-                (seed, MIRRORED_SHEETS, number, seat),
-                visible=visible,
-                size=len(visible) if most is None else 2,
-                n_orders=n_orders,
-            )
-        return completed
+            return draw_pair_sheets(reviewers, candidates, drawing, most, hidden_candidates=hidden)
+        sheets = draw_sheets(reviewers, candidates, drawing, hidden_candidates=hidden)
+        if not self.procedure.mirrored:
+            return {name: (sheet,) for name, sheet in sheets.items()}
+        return {
+            name: (sheet, mirror(sheet, (seed, MIRRORED_SHEETS, number, seat)))
+            for seat, (name, sheet) in enumerate(sheets.items())
+        }
 
     def _record_sheet(self, sheet: Sheet, turn: int) -> None:
         """Record a sheet unless the interrupted session had recorded it."""
-        if sheet not in self.recorded_sheets.get(sheet.reviewer, ()):
+        if sheet not in self.recorded_sheets:
             self.context.recorder.emit(
                 e.SheetDrawn, round=self.number, sheet=sheet, mirrored=turn % 2 == 1
             )
@@ -488,9 +476,7 @@ class _Round:
         for event in self.context.earlier_events:
             match event:
                 case e.SheetDrawn() if event.round == self.number:
-                    name = event.sheet.reviewer
-                    recorded = self.recorded_sheets.get(name, ())
-                    self.recorded_sheets[name] = (*recorded, event.sheet)
+                    self.recorded_sheets.add(event.sheet)
                 case e.BallotCast() if event.round == self.number:
                     self.count.ballots[event.seat] = event.ballot
                     if event.comparisons:

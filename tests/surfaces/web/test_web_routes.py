@@ -843,7 +843,8 @@ class TestVoting:
         [vote] = [b for b in at_desk.history.ballots(session) if b.kind == "human"]
         order = [name for [name] in vote.groups]
         sheet = prepare_paper(at_desk.history, session, "ann").sheet
-        pairs = [[order.index(sheet.candidate(label)) for label in c.split(">")] for c in chosen]
+        candidates = dict(zip(sheet.labels, sheet.candidates, strict=True))
+        pairs = [[order.index(candidates[label]) for label in c.split(">")] for c in chosen]
         assert len(pairs) > 1
         assert all(left < right for left, right in pairs)
 

@@ -57,6 +57,15 @@ def test_a_session_without_answers_is_excluded_from_reports(witan, place):
         assert rows(place, f"SELECT COUNT(*) FROM {table}") == [(0,)]  # noqa: S608
 
 
+def test_a_juror_with_a_wrong_address_is_excluded_from_reports(witan, seats, place, tmp_path):
+    """The audit has no abstention of it, as no model abstained."""
+    jury = [f"--jury=script:{tmp_path / name}.toml" for name in ("ada", "bob")]
+    said = witan("ask", "Is it so?", *seats[:2], *jury, NOWHERE.replace("lost", "--jury=lost"))
+
+    assert "lost cast no ballot" in said.err
+    assert rows(place, "SELECT abstained FROM ballots") == [(0,), (0,)]
+
+
 class ModerationServer(BaseHTTPRequestHandler):
     """A provider that refuses prompts with 403."""
 

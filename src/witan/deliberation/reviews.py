@@ -548,7 +548,13 @@ class _Round:
         """Request one review, and one repair if it is incomplete."""
         result = await self.context.caller.write_and_call(member, "review", write)
         if not isinstance(result, CallResult):
-            return _SheetResult(None, result.reason, (), result.over_budget)
+            return _SheetResult(
+                None,
+                result.reason,
+                (),
+                result.over_budget,
+                misconfigured=result.is_misconfigured,
+            )
         first = result.reply.text
         review, problem = self._read_reply(first, sheet)
         sheet_result = _SheetResult(review, problem, (first,), notes=result.reply.notes)

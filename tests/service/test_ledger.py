@@ -75,6 +75,20 @@ def test_a_session_costs_the_same_however_many_the_day_has_seen(calendar):
     assert seconds_after(64_000) < 20 * seconds_after(500)
 
 
+def test_a_line_of_a_clock_that_was_wrong_delays_no_other(calendar):
+    """The amounts after it expire a day after their own time."""
+    ledger = Ledger(calendar)
+    right = calendar.at
+    calendar.at += timedelta(days=10)
+    ledger.reserve("ci", 2.0)
+    calendar.at = right
+    ledger.reserve("ci", 1.0)
+    assert ledger.spent_usd("ci") == 3.0
+
+    calendar.at += timedelta(hours=24)
+    assert ledger.spent_usd("ci") == 2.0
+
+
 def test_a_sum_has_no_rest_of_what_was_removed(calendar):
     """However large the sums before it."""
     ledger = Ledger(calendar)

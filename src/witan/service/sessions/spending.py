@@ -5,12 +5,13 @@ import logging
 import os
 import secrets
 import sys
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
+from heapq import heappop, heappush
 from math import ceil, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -86,7 +87,8 @@ class Ledger:
     def __init__(self, clock: Clock, path: Path | None = None) -> None:
         self._clock = clock
         self._path = path
-        self._lines: OrderedDict[str, _Line] = OrderedDict()  # earliest first
+        self._lines: dict[str, _Line] = {}
+        self._times: list[tuple[datetime, str]] = []  # a heap, as a clock may be set back
         self._usd_by_client: defaultdict[str, Fraction] = defaultdict(Fraction)
         self._under_way: set[str] = set()
         self._unwritten_lines: dict[str, _Line] = {}
@@ -209,8 +211,6 @@ class Ledger:
             reservation.client, self._clock.now() if at is None else at, usd, open_reservation
         )
         self._add(reservation.number, line)
-        if at is not None:
-            self._lines = OrderedDict(sorted(self._lines.items(), key=lambda pair: pair[1].at))
         if self._path is not None:
             self._unwritten_lines[reservation.number] = line
 
@@ -218,6 +218,7 @@ class Ledger:
         """Add or replace a line; its sum is exact, so removing it leaves no remainder."""
         self._remove(number)
         self._lines[number] = line
+        heappush(self._times, (line.at, number))
         self._usd_by_client[line.client] += Fraction(line.usd)
 
     def _remove(self, number: str) -> None:
@@ -228,8 +229,10 @@ class Ledger:
     def _forget(self) -> None:
         """Remove the lines that are a day old, without looking at the others."""
         since = self._clock.now() - DAY
-        while self._lines and self._lines[number := next(iter(self._lines))].at <= since:
-            self._remove(number)
+        while self._times and self._times[0][0] <= since:
+            at, number = heappop(self._times)
+            if number in self._lines and self._lines[number].at == at:  # not replaced by a later one
+                self._remove(number)
 
     def _open(self, path: Path) -> None:
         """Read the file, and rewrite it without outdated lines."""
@@ -242,8 +245,7 @@ class Ledger:
                 "stop that server, or set XDG_STATE_HOME to another folder for this one",
             )
         if path.exists():
-            lines = dict(_lines(path.read_text(encoding="utf-8")))
-            for number, line in sorted(lines.items(), key=lambda pair: pair[1].at):
+            for number, line in dict(_lines(path.read_text(encoding="utf-8"))).items():
                 self._add(number, line)
         self._forget()
         _replace(path, _text(self._lines))

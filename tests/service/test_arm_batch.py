@@ -184,6 +184,31 @@ class TestBest:
         assert (report.comparison.choice, report.comparison.best) == ("name", {"cyd": 7})
 
 
+class TestForgotten:
+    """Sessions deleted after a bill or a run are run again."""
+
+    def test_a_second_run_reads_what_is_stored_now(self, history):
+        """Not what it read before; the same holds for its bill."""
+        results = {}
+
+        async def go():
+            async with council() as answering, jury() as judging:
+                options = BatchOptions(max_calls=1_000)
+                batch = ArmBatch(answering, judging, history, ROWS[:3], options)
+                await batch.run(lambda _: None)
+                history.forget(*[session.id for session in history.sessions()])
+                bill = batch.bill()
+                await batch.run(lambda result: results.update({result.row: result}))
+                return bill
+
+        bill = anyio.run(go)
+        stored = {session.id: session for session in history.sessions()}
+
+        assert bill.parts == {"council": 21, "self": 18, "jury": 6}
+        for best in (result.arms["best"] for result in results.values()):
+            assert best.text == stored[best.session].answers["ada"].text
+
+
 class TestGaps:
     """Rows that cannot be compared are counted, and returned with what they lack."""
 

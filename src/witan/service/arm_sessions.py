@@ -29,7 +29,7 @@ class ArmSession:
     most, spending
         What all its calls so far may cost, and what is known of it.
     members
-        Member to its first answer.
+        Member to its first answer; empty unless it is a council's.
     shares
         Member to its share of rivals beaten; empty without an outcome.
     interrupted
@@ -55,6 +55,7 @@ class ArmSession:
         ends = [event.at for event in session.events if isinstance(event, e.SessionClosed)]
         spent = [getattr(event, "spent", None) for event in session.events]
         cost = session.cost
+        is_council = session.opening.relation != "compared"
         return cls(
             session.id,
             session.opening.at,
@@ -70,7 +71,7 @@ class ArmSession:
                     session.id, event.seat, event.text, event.spent.calls, event.spent.cost_usd
                 )
                 for event in session.events
-                if isinstance(event, e.AnswerDone) and event.round == 1
+                if is_council and isinstance(event, e.AnswerDone) and event.round == 1
             },
             {} if session.outcome is None else share_beaten(session.outcome, session.answers),
             session if session.status == "interrupted" else None,

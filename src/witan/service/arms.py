@@ -264,6 +264,7 @@ class ArmBatch:
         self._leaders: dict[datetime | None, str | None] = {}
         self._spendings: dict[str, Spending] = {}
         self._closed: dict[str, ArmSession] = {}
+        """Closed sessions that this run or bill has read; some may be deleted before the next."""
 
     def _check(self) -> None:
         chosen = self.arms.arms
@@ -314,6 +315,7 @@ class ArmBatch:
 
         As long as the best member is unknown, the most expensive one counts.
         """
+        self._closed.clear()
         plain = Batch(self.council, self.history, self.tasks, self.options)
         plain.names = self.names
         council = plain.bill()
@@ -418,6 +420,7 @@ class ArmBatch:
         """Run every row not done yet; yield each once, after its judgment."""
         on_progress = on_progress or progress_listener(self.council)
         began = anyio.current_time()
+        self._closed.clear()
         if has_ceiling(self.options):
             for session in await anyio.to_thread.run_sync(self._list_all):
                 self._spendings[session.id] = session.spending

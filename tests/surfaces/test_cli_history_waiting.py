@@ -121,6 +121,24 @@ def test_a_read_of_a_server_waits_as_long_as_a_write(postgresql_url):
 
 
 @pytest.mark.slow
+def test_a_read_that_waits_for_a_server_says_so(postgresql_url):
+    """As a write does: an import may wait for an hour."""
+    keep(postgresql_url, session_events("s1"))
+    said = []
+    with (
+        History.open(postgresql_url) as other,
+        History.open(postgresql_url, lock_wait=LockWait(said.append, 5.0)) as history,
+        other.database.transaction(),
+    ):
+        other.database.execute("LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE")
+
+        with pytest.raises(HistoryError, match=r"\(waited 5 s\)"):
+            history.session("s1")
+
+    assert [line.partition(": ")[2] for line in said] == ["waiting up to 3 s for it"]
+
+
+@pytest.mark.slow
 def test_an_import_waits_for_another_to_finish(witan, tmp_path, place, locked_history):
     """However long it takes: nothing is lost meanwhile."""
     ballots = tmp_path / "votes.jsonl"

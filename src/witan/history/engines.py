@@ -717,7 +717,7 @@ class PostgresDatabase(Database):
         self._wait_seconds = self.lock_seconds if wait is None else wait
         begin += f"; SET LOCAL lock_timeout = {max(1, round(1000 * self._wait_seconds))}"
         self._run_with_reconnect(begin, NO_PARAMS)
-        if write and wait is None and self.on_wait is not None:
+        if wait is None and self.on_wait is not None:
             self._is_over = Event()
             args = (self._is_over, self._connection.info.backend_pid)
             Thread(target=self._report_wait, args=args, daemon=True).start()

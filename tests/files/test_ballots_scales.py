@@ -277,6 +277,40 @@ class TestReading:
         [declared] = {ballot.scale for ballot in read_ballots(path, scale="0-3")}
         assert "all but" not in declared.sentence
 
+    def test_an_option_for_some_reviewers_is_not_advised(self, file):
+        """It would also apply to the others: their grades from 40 to 100 would all be 3."""
+        rows = [
+            f"q{n},{reviewer},{c},{best * place // 3}\n"
+            for n in range(60)
+            for place, c in enumerate("abcd")
+            for reviewer, best in (("ada", 3), ("bob", 60), ("cyd", 60))
+        ]
+        rows += [
+            "q0,ada,e,4\n",
+            *(f"q{n},{who},e,95\n" for n in range(9) for who in ("bob", "cyd")),
+        ]
+        path = file("mixed.csv", "session,reviewer,candidate,grade\n" + "".join(rows))
+        sentences = {ballot.reviewer: ballot.scale.sentence for ballot in read_ballots(path)}
+
+        assert "grades of bob and cyd are read as 0-100" in sentences["bob"]
+        assert "all but 1 of 241 grades fit 0-3 (the highest is 4)" in sentences["ada"]
+        assert not any("scale=" in sentence for sentence in sentences.values())
+
+    def test_the_option_is_named_once(self, file):
+        """At the end, where a command writes it in its own way."""
+        rows = [
+            f"q{n},r{v},{c},{(n + int(v)) % 4}\n" for n in range(40) for v in "12" for c in "abc"
+        ]
+        rows[100] = "q16,r2,b,4\n"
+        path = file("stray.csv", "session,reviewer,candidate,grade\n" + "".join(rows))
+        [scale] = {ballot.scale for ballot in read_ballots(path)}
+
+        assert scale.sentence.count("scale=") == 1
+        assert scale.sentence.endswith(
+            "; they also fit 0-10; all but 1 of 240 grades fit 0-3 (the highest is 4; scale=0-3 "
+            "clamps such grades)"
+        )
+
     def test_large_file_is_spooled_to_disk(self):
         """The order and the scale stay the same."""
         cast = [Ballot(f"r{k}", grades={"a": k / 10}) for k in range(11)]

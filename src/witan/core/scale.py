@@ -117,11 +117,12 @@ class NearScale:
     is_above: bool
 
     def describe(self, option: str) -> str:
-        """Name the few grades that decide, and the option that declares the smaller scale."""
+        """Name the few grades that decide, and any option that declares the smaller scale."""
         end = "highest" if self.is_above else "lowest"
+        advice = f"; {option}{self.scale} clamps such grades" if option else ""
         return (
             f"all but {self.n_outside:,} of {self.n_grades:,} grades fit {self.scale} "
-            f"(the {end} is {self.extreme:.6g}; {option}{self.scale} clamps such grades)"
+            f"(the {end} is {self.extreme:.6g}{advice})"
         )
 
 
@@ -231,13 +232,17 @@ class Scale:
         conversion_text = "" if self.is_native else ", and converted to 1-10"
         other = f"; they also fit {' or '.join(self.instead)}" if self.instead else ""
         # With several scales, the option would also apply to the other reviewers.
-        helps = self.instead and not self.reviewers
+        option = "" if self.reviewers else option
+        # It is named once, at the end, where a surface finds it.
+        helps = option and self.instead and not self.nearly
         hint = f" ({option}{self.instead[-1]} reads them so)" if helps else ""
         shares = ", text such as 3/5 and 60% as shares of the best grade" if self.shares else ""
         words = ", words such as pass and fail as the ends of the scale" if self.words else ""
         reviewer_text = f" of {_join_names(self.reviewers)}" if self.reviewers else ""
         reading_text = f"{', '.join(parts)}{how}{shares}{words}"
-        nearly = "".join(f"; {one.describe(option)}" for one in self.nearly)
+        few = [one.describe("") for one in self.nearly[:-1]]
+        few += [one.describe(option) for one in self.nearly[-1:]]
+        nearly = "".join(f"; {each}" for each in few)
         whole = f"grades{reviewer_text} are read as {reading_text}{conversion_text}"
         return f"{whole}{other}{hint}{nearly}"
 

@@ -449,7 +449,8 @@ class TestUnknown:
             board([{"a": 0.5}], terms=replace(ALL, order_by="rating"))
         with pytest.raises(NothingToCount, match="no model has a score") as caught:
             board([{"a": None}])
-        assert "as no session compares two; judge two or more texts together" in str(caught.value)
+        assert "as no ballot compares two models; judge two or more" in str(caught.value)
+        assert "whether all reviewers abstained" in str(caught.value)  # of sessions with several
         assert "order by" not in str(caught.value)
         with pytest.raises(InvalidParameter, match="Elo was not computed"):
             board([{"a": 0.5}], terms=replace(ALL, order_by="elo"))

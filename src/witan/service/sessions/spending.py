@@ -231,9 +231,8 @@ class Ledger:
         since = self._clock.now() - DAY
         while self._times and self._times[0][0] <= since:
             at, number = heappop(self._times)
-            if (
-                number in self._lines and self._lines[number].at == at
-            ):  # not replaced by a later one
+            line = self._lines.get(number)
+            if line is not None and line.at == at:  # not replaced by a later one
                 self._remove(number)
 
     def _open(self, path: Path) -> None:

@@ -430,4 +430,4 @@ class MissingExtra(WitanError, ImportError):
         super().__init__(feature, extra)
 
     def __str__(self) -> str:
-        return f"{self.feature} needs an extra: pip install 'witan[{self.extra}]'"
+        return f"{self.feature} needs an extra: in a clone of Witan, pip install '.[{self.extra}]'"

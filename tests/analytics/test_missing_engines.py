@@ -34,9 +34,17 @@ def error_without_packages(engine: str, lake: object, *absent: str, **environmen
 @pytest.mark.parametrize(
     ("engine", "absent", "extra"),
     [
-        ("DuckLake", "duckdb", "reading a lake with DuckDB needs an extra: 'witan[lake]'"),
-        ("DuckLake", "pyarrow", "a lake of Parquet files needs an extra: 'witan[lake]'"),
-        ("SparkLake", "pyspark", "Spark needs an extra: 'witan[spark]'"),
+        (
+            "DuckLake",
+            "duckdb",
+            "reading a lake with DuckDB needs an extra: in a clone of Witan, '.[lake]'",
+        ),
+        (
+            "DuckLake",
+            "pyarrow",
+            "a lake of Parquet files needs an extra: in a clone of Witan, '.[lake]'",
+        ),
+        ("SparkLake", "pyspark", "Spark needs an extra: in a clone of Witan, '.[spark]'"),
     ],
 )
 def test_a_missing_package_names_its_extra(lake, engine, absent, extra):

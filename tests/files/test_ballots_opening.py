@@ -206,7 +206,7 @@ class TestErrors:
             "except ImportError as error:\n    print(error)"
         )
 
-        assert f"pip install 'witan[{extra}]'" in run(code, held)
+        assert f"pip install '.[{extra}]'" in run(code, held)
 
 
 def test_carriage_return_within_the_first_line_is_refused(tmp_path):

@@ -511,7 +511,7 @@ class TestServers:
         )
 
         assert MissingExtra.__name__ in done.stderr
-        assert "pip install 'witan[postgres]'" in done.stderr
+        assert "pip install '.[postgres]'" in done.stderr
 
 
 def fill(file):

@@ -485,7 +485,8 @@ PydanticAIModel("critic", "bedrock:x", "k", "K")
         )
 
         assert run.stderr.strip().endswith(
-            "MissingExtra: the member critic needs an extra: pip install 'witan[bedrock]'"
+            "MissingExtra: the member critic needs an extra: in a clone of Witan, "
+            "pip install '.[bedrock]'"
         )
 
     def test_repr_hides_the_key(self):

@@ -926,7 +926,7 @@ class TestExtra:
             "except MissingExtra as error: print(error)"
         )
 
-        assert "pip install 'witan[plot]'" in python(code)
+        assert "pip install '.[plot]'" in python(code)
         assert [path.name for path in tmp_path.iterdir()] == ["chart.svg"]
 
 

@@ -546,7 +546,7 @@ class TestFinding:
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
 
-        assert "'witan[anthropic]'" in run.stdout
+        assert "pip install '.[anthropic]'" in run.stdout
 
     def test_nothing_found_names_ways_on_in_two_lines(self):
         """A key, and the demonstration; the sentence fits two lines of a terminal."""

@@ -94,7 +94,7 @@ DETAILS: Mapping[int, str] = {
     413: "the request is longer than 4,194,304 bytes; send less, or raise serve.body_bytes",
     422: "question: Field required",
     429: "ada may start 60 sessions per minute; ask again in 12 s",
-    501: "the server needs an extra: pip install 'witan[serve]'",
+    501: "the server needs an extra: in a clone of Witan, pip install '.[serve]'",
     502: "the session produced no text: ada: the call failed",
     503: "the server is about to stop; ask again when it is back",
     508: "this council would be a member of itself: a → b → a; seat another model",

@@ -76,6 +76,18 @@ class TestPiped:
         assert shown.out.lower().count("simulated") == 1
         assert witan("recount", path, "--rule", "schulze").status == 0
 
+    def test_every_pair_too_close_to_call_is_marked(self, witan, tmp_path):
+        """However probable its order is, so that the marks explain the tiers."""
+        path = tmp_path / "demo.json"
+        witan("demo", "--fast", "--save", path)
+
+        said = witan("recount", path).out
+        pair_map = said[said.index("contested: ") :]
+
+        assert pair_map.startswith("contested: 5 of 10 pairs are too close to call")
+        assert pair_map[: pair_map.index("Chance in percent")].count("≈") == 5
+        assert "≈ >99" in pair_map
+
     def test_the_demonstration_is_deterministic(self, witan):
         """Two runs end with the same text."""
         assert witan("demo", "--fast").out == witan("demo", "--fast").out

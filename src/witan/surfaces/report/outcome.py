@@ -326,9 +326,8 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
         is_close = frozenset((lines[row].candidate, lines[column].candidate)) in unresolved
         text = chance_percent(chance).removesuffix("%")
         shade = round(2 * SHADES * abs(chance - HALF_AGREED))
-        # "≈>99" would contradict itself, so <1 and >99 are not marked.
-        is_marked = is_close and text.isdecimal()
-        return Cell(f"{CLOSE}{text}" if is_marked else text, shade=shade)
+        mark = f"{CLOSE}{'' if text.isdecimal() else ' '}" if is_close else ""  # ≈97, ≈ >99
+        return Cell(f"{mark}{text}", shade=shade)
 
     titles = [names.name(lines[at].candidate) for at in rows]
     columns: list[tuple[Column, list[str | Cell]]] = [
@@ -339,10 +338,8 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
         columns.append((Column(title, keep=99 - keep, fit="middle"), cells))
     yield table_of(caption, columns, form="heat")
     level = level_percent(outcome.level)
-    yield Sentence(
-        f"{caption}; {CLOSE} too close to call at {level}, by a test of these ballots alone.",
-        quiet=True,
-    )
+    mark = f"{CLOSE} too close to call at {level}, by a stricter test of these ballots alone"
+    yield Sentence(f"{caption}; {mark}.", quiet=True)
     learned = outcome.prior is not None and outcome.prior.source != "public"
     n_reviewers = len({ballot.reviewer for ballot in outcome.ballots})
     ranked = outcome.fit == "ranks" and n_reviewers == len(outcome.ballots)  # otherwise pairs

@@ -81,6 +81,16 @@ class TestHttp:
 class TestPage:
     """A form takes texts, and the page of the session begins with the verdict."""
 
+    def test_without_a_jury_there_is_no_form(self, tmp_path):
+        """The page says so before anything is typed, and where the reason is."""
+        file = tmp_path / "council.toml"
+        file.write_text('members = ["script:lost.toml", "script:gone.toml"]', encoding="utf-8")
+        with served(councils(file)) as lost:
+            page = parsed(httpx2.get(f"{lost.url}/judge", timeout=60).text)
+
+        assert not page.all("form", action="/judge")
+        assert page.one("p", class_="first-up").text.startswith("No council is ready to judge")
+
     def test_texts_are_judged(self, client):
         """Empty fields are no texts."""
         form = {"text_1": "the moraine", "text_2": "the ice", "text_3": "", "question": "What?"}

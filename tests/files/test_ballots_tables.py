@@ -224,7 +224,7 @@ class TestUnknownTables:
             ),
             (
                 "name,age\nann,7\n",
-                "its columns are name, age",
+                "its columns are name, age, none of which Witan knows; add a column for reviewer",
                 "columns reviewer=HEADER, candidate=HEADER, grade=HEADER, session=HEADER (session",
             ),
         ],

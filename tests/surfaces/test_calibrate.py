@@ -98,7 +98,7 @@ class TestCommand:
         said = witan("calibrate", "--history", place)
 
         assert said.status == 3
-        assert "there is no ballot to count" in said.err
+        assert "the history has no ballot of real models" in said.err
 
     @pytest.mark.parametrize("options", [[], ["--against", "people"]])
     def test_single_texts_have_nothing_to_compare(self, witan, tmp_path, options):

@@ -138,3 +138,12 @@ def test_rescue_files_of_many_sessions_take_one_look_at_the_folder(tmp_path, mon
         seconds.append(time.process_time() - start)
 
     assert seconds[1] < 20 * seconds[0]
+
+
+@pytest.mark.parametrize("ways", [[], ["last", "--all"]])
+def test_sessions_are_named_in_one_way(place, witan, ways):
+    """With none, or with two, nothing is deleted."""
+    said = witan("forget", *ways)
+
+    assert said.status == 2
+    assert said.err == "witan: name the sessions in one way: IDs, --before TIME or --all\n"

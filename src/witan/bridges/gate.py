@@ -269,7 +269,8 @@ def _decide(session: "Session", level: float) -> tuple[str, str]:
     closing, votes = session.synthesis, session.approval
     if session.opening.judging is not None or closing is None or votes is None:
         return "no verdict", "The council reached no verdict."
-    sentence = f"{votes.approve} of {votes.approve + votes.reject} members approve"
+    verb = "approves" if votes.approve == 1 else "approve"
+    sentence = f"{votes.approve} of {votes.approve + votes.reject} members {verb}"
     final = f"The final answer says {verdict_text(closing.approved)}"
     if votes.p_majority is None:
         return "too close to call", f"{final}, but the members are divided: {sentence}."
@@ -427,13 +428,12 @@ def _append(path: str, text: str) -> None:
 @click.option("--name", default="Witan", help="Name of this gate, if a pull request has several.")
 @click.argument("paths", nargs=-1)
 def main(paths: tuple[str, ...], **options: Any) -> None:
-    r"""Have a council judge a change, or only PATHS of it.
+    """Have a council judge a change, or only PATHS of it.
 
     In a job of GitHub for a pull request, the change is that of the request, and its verdict is
     in a comment, which each run updates. Options are also read from variables such as
     GATE_PASS_MARK.
 
-    \b
     Exit status: 0 passed, 1 failed, 2 misuse, 3 no verdict, 4 over budget, 5 too close to call.
     """
     environment = dict(os.environ)

@@ -175,6 +175,18 @@ class TestBeyondThisMachine:
         with bind_socket(settings(host="0.0.0.0", port=0)) as listening:  # noqa: S104
             assert listening.getsockname()[0] == "0.0.0.0"  # noqa: S104
 
+    def test_a_port_in_use_is_named_with_a_remedy(self):
+        """The sentence has the address, the reason, and the options."""
+        with bind_socket(ServeSettings(port=0)) as taken:
+            port = taken.getsockname()[1]
+            with pytest.raises(ConfigError) as refused:
+                bind_socket(ServeSettings(port=port))
+
+        assert str(refused.value) == (
+            f"127.0.0.1:{port}: the server cannot listen here: Address already in use; "
+            "choose another --host or --port"
+        )
+
 
 class TestHostsAndOrigins:
     """Pages of other sites can neither call the server nor read its replies."""

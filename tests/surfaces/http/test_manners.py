@@ -239,7 +239,7 @@ class TestWording:
          ("explain?session=third", SEVERAL, "unknown session of the ballots 'third'; known: first"),
          ("tally?sessions=third", SEVERAL, "unknown session of the ballots 'third'; known: first"),
          ("tally?sessions=q1", '{"reviewer": 1}\n', "no ballot could be read: the text:1: "),
-         ("tally", '{"x": 1}\n', "its columns are x; expected csv"),
+         ("tally", '{"x": 1}\n', "its columns are x, none of which Witan knows; "),
          ("tally", "a,b,c\n1,2,3\n", "columns reviewer=HEADER, outcome=HEADER, session="),
          ("tally?columns=ranks", SEVERAL, "columns cannot be 'ranks'; expected the form FIELD"),
          ("tally?columns=mood=x", "a,b,c\n1,2,3\n", "mood"),

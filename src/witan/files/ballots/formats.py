@@ -86,16 +86,17 @@ def unknown_table(path: str, names: Sequence[str], columns: Mapping[str, str]) -
     rank_or_grade = {"grade"} if "rank" in header or has_criteria(header) else set()
     missing = [field for field in fields if field not in header and field not in rank_or_grade]
     listing = ", ".join(name for name in names[:12] if name)
-    problem = f"is not a recognised table; its columns are {listing}; "
+    problem = f"is not a recognised table; its columns are {listing}"
     present = " and ".join(
         f"{field} in {header.column(field)!r}" for field in fields_by_shape[nearest]
     )
-    problem += f"the nearest format is {nearest}, {purpose}, with {present}" if present else (
-        f"expected {nearest}, {purpose}"
-    )  # fmt: skip
-    problem += f", but no column for {' and '.join(missing)}"
-    if unread := ", ".join(_unread_columns(header, nearest)[:12]):
-        problem += f"; not read: {unread}"
+    if not present:
+        problem += ", none of which Witan knows"
+    else:
+        problem += f"; the nearest format is {nearest}, {purpose}, with {present}"
+        problem += f", but no column for {' and '.join(missing)}"
+        if unread := ", ".join(_unread_columns(header, nearest)[:12]):
+            problem += f"; not read: {unread}"
     field_hints = [f"{field} ({', '.join(ALIASES[field][:3])})" for field in missing]
     has_sessions = bool(_session_places(header, nearest))
     column_arguments = dict.fromkeys(missing if has_sessions else (*missing, "session"), "HEADER")

@@ -9,6 +9,7 @@ from witan.core.estimation import Estimates
 from witan.core.estimation import estimate as estimate_systems
 from witan.core.holdout import CalibrationCheck, check_calibration
 from witan.core.settings import Settings
+from witan.errors import NothingToCount
 from witan.service.ballots import BALLOTS, SECTION, BallotFormat, BallotParameters, Ballots, Unread
 from witan.service.catalogue import operation, public
 from witan.service.json_output import inherit_field_docs, reduce_to
@@ -124,7 +125,10 @@ def calibrate(store: SessionStore, parameters: CalibrateParameters) -> Calibrati
     all_ballots: Iterable[Ballot]
     scales: tuple[str, ...] = ()
     if ballots is None:
-        all_ballots = store.history.recent_ballots()
+        if not (all_ballots := store.history.recent_ballots()):
+            raise NothingToCount(
+                "the history has no ballot of real models; ask them a question, or import ballots"
+            )
     else:
         all_ballots, scales = _read_scaled(ballots, parameters, settings)
     check = check_calibration(

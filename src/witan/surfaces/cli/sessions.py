@@ -144,7 +144,7 @@ def forget_command(
 ) -> None:
     """Delete sessions, many at once."""
     if (bool(sessions) + (before is not None) + everything) != 1:
-        raise click.UsageError("give only one of IDs, --before TIME or --all")
+        raise click.UsageError("name the sessions in one way: IDs, --before TIME or --all")
     with open_sessions({"config": config, "history": history}) as store:
         place = store.history
         if sessions:

@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from witan.errors import ConfigError, InvalidParameter, MissingExtra, WitanError
+from witan.errors import ConfigError, MissingExtra, WitanError
 from witan.service.config.serve import ServeSettings
 from witan.service.sessions.manager import Service
 from witan.service.sessions.running import RunningSession
@@ -290,19 +290,23 @@ def bind_socket(settings: ServeSettings) -> socket.socket:
     if settings.refusal is not None:
         problem = f"is {settings.host}: {settings.refusal}"
         raise ConfigError("the configuration", "serve.host", problem)
-    where = f"{settings.host}:{settings.port}"
     try:
         family, _, _, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         # IPPROTO_TCP is named so that asyncio sets TCP_NODELAY.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(BACKLOG)  # clients may queue before the server is up
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(BACKLOG)  # clients may queue before the server is up
+        except OSError:
+            listening.close()
+            raise
     except OSError as error:
-        expected = f"an address that is free ({error.strerror or error}); see --host and --port"
-        raise InvalidParameter("where to listen", where, expected) from None
+        where = f"{settings.host}:{settings.port}"
+        problem = f"the server cannot listen here: {error.strerror or error}"
+        raise ConfigError(where, "", f"{problem}; choose another --host or --port") from None
     return listening
 
 

@@ -306,6 +306,21 @@ class TestLinks:
         assert "://" not in str(site)
 
 
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_every_row_of_a_table_has_as_many_cells_as_its_header(page):
+    """And no text after them, which a renderer would drop."""
+    n_cells, odd = 0, []
+    for line in prose(page).splitlines():
+        if not line.startswith("|"):
+            n_cells = 0
+            continue
+        cells = re.sub(r"\\\||`[^`]*`", "", line.strip()).split("|")
+        n_cells = n_cells or len(cells)
+        odd += [line] if len(cells) != n_cells or cells[-1] else []
+
+    assert odd == []
+
+
 class TestFigures:
     """The table of sizes is measured in this test."""
 

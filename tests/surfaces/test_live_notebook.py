@@ -31,6 +31,8 @@ async with witan.Council(seats, mode="best") as council:
 
 QUIET = "witan.ask('Which?', seats, mode='best', progress=False);"
 
+JUDGE = "witan.judge('So.', seats, question='Why?');"
+
 OWN = "witan.ask('Which?', seats, mode='best', listener=lambda event: None);"
 
 BATCH = """
@@ -45,7 +47,8 @@ with witan.History.open("history.sqlite") as history:
 @pytest.fixture(scope="module")
 def execution(tmp_path_factory):
     return execute(
-        notebook_of([SEATS, ASK, AWAIT, QUIET, OWN, BATCH]), tmp_path_factory.mktemp("notebook")
+        notebook_of([SEATS, ASK, AWAIT, QUIET, OWN, BATCH, JUDGE]),
+        tmp_path_factory.mktemp("notebook"),
     )
 
 
@@ -58,6 +61,15 @@ def test_a_session_is_one_output_that_ends_as_it_ended(execution, cell):
     assert text.startswith("simulated · witan · complete · ")
     assert len(re.findall("✓ .* voted ", text)) == 3
     assert "ranking by " in text
+
+
+def test_a_text_judged_alone_is_not_ranked(execution):
+    """Its panel ends with the jurors."""
+    [output] = execution.outputs[6]
+
+    text = output["data"]["text/plain"]
+    assert len(re.findall("✓ .* voted ", text)) == 3
+    assert "ranking by " not in text
 
 
 def test_the_panel_is_drawn_while_the_session_runs(execution):

@@ -176,6 +176,7 @@ def _fit_seats(board: "Board", room: int | None) -> "tuple[Sequence[LiveLine], i
     """Fit seats and standings into the available lines, keeping working seats."""
     outcome = board.outcome
     n_standings = 0 if outcome is None or not outcome.leaders else len(outcome.standings)
+    n_standings = n_standings if n_standings > 1 else 0  # a text judged alone has no rank
     if room is None:
         return board.seats, n_standings
     ranking = 1 + n_standings if n_standings else 0

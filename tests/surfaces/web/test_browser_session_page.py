@@ -1,11 +1,10 @@
 """The page of a session in Chromium: its order, its place on the screen, its figures."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from browsers import AXE, NEEDS, Watched
+from browsers import AXE, NEEDS, Watched, violations_of
 from sessions import Story, expense
 from witan.deliberation import events as e
 
@@ -359,6 +358,4 @@ class TestBallots:
         for opened in (False, True):
             if opened:
                 page.locator("#ballots .cell").first.click()
-            page.evaluate(Path(AXE).read_text(encoding="utf-8"))
-            found = page.evaluate("axe.run()")["violations"]
-            assert [f"{each['id']}: {each['nodes'][0]['html']}" for each in found] == []
+            assert violations_of(page) == []

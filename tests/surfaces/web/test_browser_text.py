@@ -1,10 +1,11 @@
 """A person reads and copies what models write: while it is written, and afterwards."""
 
 import pytest
-from test_browser_sessions import OVER, submit_form
 
-from browsers import AXE, NEEDS
+from browsers import AXE, NEEDS, Watched
 from desks import RICH
+from sessions import Story, expense
+from witan.deliberation import events as e
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -31,19 +32,30 @@ def rich(at_desk):
 
 
 class TestWriting:
-    def test_markdown_is_rendered_while_it_is_written(self, window):
+    def test_markdown_is_rendered_while_it_is_written(self, chrome, server, shots):
         """Formulas and code appear before the answer is whole, and nothing is lost on the way."""
-        here = window()
-        page = here.open("/")
-        submit_form(page, "How (rich)?")
+        story = Story("ada", "bob").tell(e.AnswerStarted, seat="ada")
+        written = RICH[: RICH.index("    return")]
+        story.tell(e.AnswerDelta, seat="ada", text=written)
+        server.tell(*story)
+        here = Watched(chrome, server.url, shots)
+        page = here.open("/sessions/s1")
 
-        growing = page.locator(".growing").first
+        growing = page.locator(".lane .growing").first
         expect(growing.locator("h4")).to_have_text("What it takes")
         expect(growing.locator("math").first).to_be_visible()
         here.shoot("live-markdown")
         expect(growing.locator("pre code")).to_contain_text("def total")
-        page.wait_for_selector(OVER)
+        n_told = len(story.events)
+        story.tell(e.AnswerDelta, seat="ada", text=RICH[len(written) :])
+        story.tell(e.AnswerDone, seat="ada", text=RICH, spent=expense())
+        story.answers(bob="So.").casts("ada: bob").casts("bob: ada").closing(RICH).closed()
+        server.tell(*story.events[n_told:])
+        server.end()
+        page.wait_for_selector("#run")
         expect(page.locator("#answer .prose math")).to_have_count(4)
+        here.context.close()
+        assert here.problems == []
 
 
 class TestCopying:

@@ -22,6 +22,9 @@ os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 # Threads of BLAS gain nothing on so small matrices; `witan` starts without them, too.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Every Java of Spark reads its options there, in processes that a test starts, too.
+os.environ["SPARK_CONF_DIR"] = str(Path(__file__).with_name("spark"))
+
 # What is set for these tests is not for those that a test runs by pytest itself.
 os.environ.pop("PYTEST_ADDOPTS", None)
 
@@ -35,13 +38,12 @@ settings.load_profile("house")
 settings.register_profile("gate", parent=settings.get_profile("house"), derandomize=True)
 settings.register_profile("deep", parent=settings.get_profile("house"), max_examples=150)
 
-# Compiling a plan, and Java itself, takes longer than walking through so few rows.
+# Compiling a plan takes longer than walking through so few rows.
 FOR_FEW_ROWS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 

@@ -121,6 +121,7 @@ def start_spark(spark: Path, driver: Host, workers: list[Host]) -> None:
         "SPARK_HOME": str(spark),
         "SPARK_LOCAL_DIRS": f"{FOLDER}/scratch",
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         **dict.fromkeys(("SPARK_MASTER_OPTS", "SPARK_WORKER_OPTS"), timeout),
     }
     listening = ["--host", driver.address, "--port", 7077, "--webui-port", 8080]

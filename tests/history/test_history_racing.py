@@ -1,11 +1,12 @@
 """Concurrent changes to one session leave no half-finished state."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from elections import ballot
-from histories import record_sessions, session_events, stages
+from histories import ASKED, record_sessions, session_events, stages
 from witan.errors import HistoryError
 from witan.history import History, SessionImport
 
@@ -88,6 +89,25 @@ class TestForgetting:
             forgetting.join()
 
             assert added.sessions == len(history.find()) == 1
+
+    def test_votes_of_many_people_are_forgotten_beside_further_ones(self, postgresql_url):
+        """Both lock the names in one order, so neither waits for the other forever."""
+        cast = tuple(ballot(f"person {n}: b > c", kind="human") for n in range(450))
+        waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        names = "SELECT 1 FROM names WHERE code"
+        low = "SELECT code FROM names ORDER BY code OFFSET 8 LIMIT 1"
+        with History.open(postgresql_url) as history, History.open(postgresql_url) as other:
+            history.add([SessionImport("s1", ASKED, ballots=cast)], "f", "d")
+            history.database.execute("ANALYZE")  # the server then groups codes by their hash
+            with ThreadPoolExecutor() as threads:
+                with other.database.transaction():
+                    other.database.rows(f"{names} = ({low}) FOR KEY SHARE")
+                    forgetting = threads.submit(history.forget, "s1")
+                    while other.database.rows(waits) == [(0,)]:
+                        threading.Event().wait(0.01)
+                    other.database.rows(f"{names} > ({low}) ORDER BY code FOR KEY SHARE")
+
+                assert forgetting.result(timeout=30).n_sessions == 1
 
 
 class TestCountingLater:

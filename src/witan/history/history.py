@@ -120,32 +120,26 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[int]:
     Like every writer, it locks their rows in the order of their names. It deletes the rows first,
     so a waiting writer finds its session deleted and adds nothing.
     """
-    if not sessions:
-        return []
-    placeholders, params = in_list(sessions)
-    sql = "SELECT session, day FROM sessions"
-    sql += f" WHERE session IN {placeholders} ORDER BY session"
-    days = [day for _, day in database.rows(sql + database.locking, params)]
-    people = [
-        code
-        for (code,) in database.rows(
-            f"SELECT DISTINCT reviewer FROM ballots WHERE human = 1 AND session IN {placeholders}",  # noqa: S608
-            params,
+    days: list[int] = []
+    people: set[int] = set()
+    for block in blocks(sessions, BLOCK_SIZE):
+        placeholders, params = in_list(block)
+        sql = "SELECT session, day FROM sessions"
+        sql += f" WHERE session IN {placeholders} ORDER BY session"
+        days += [day for _, day in database.rows(sql + database.locking, params)]
+        voters = (
+            f"SELECT DISTINCT reviewer FROM ballots WHERE human = 1 AND session IN {placeholders}"  # noqa: S608
         )
-    ]
-    digests = [
-        digest
-        for (digest,) in database.rows(
-            f"SELECT DISTINCT digest FROM imported WHERE session IN {placeholders}",  # noqa: S608
-            params,
-        )
-    ]
-    _reparent_families(database, set(sessions))
-    for table in _TABLES:
-        database.execute(f"DELETE FROM {table} WHERE session IN {placeholders}", params)  # noqa: S608
-    database.execute(f"UPDATE sessions SET parent = NULL WHERE parent IN {placeholders}", params)  # noqa: S608
-    _delete_imports(database, digests)
-    _delete_names(database, people)
+        people |= {code for (code,) in database.rows(voters, params)}
+        sources = f"SELECT DISTINCT digest FROM imported WHERE session IN {placeholders}"  # noqa: S608
+        digests = [digest for (digest,) in database.rows(sources, params)]
+        _reparent_families(database, set(block))
+        for table in _TABLES:
+            database.execute(f"DELETE FROM {table} WHERE session IN {placeholders}", params)  # noqa: S608
+        orphan = f"UPDATE sessions SET parent = NULL WHERE parent IN {placeholders}"  # noqa: S608
+        database.execute(orphan, params)
+        _delete_imports(database, digests)
+    _delete_names(database, sorted(people))
     return days
 
 
@@ -183,7 +177,13 @@ def _delete_imports(database: Database, digests: Sequence[str]) -> None:
 
 
 def _delete_names(database: Database, people: Sequence[int]) -> None:
-    """Delete the names of people without any other vote."""
+    """Delete the names of people without any other vote.
+
+    Parameters
+    ----------
+    people
+        Codes in ascending order, in which writers lock them too.
+    """
     for block in blocks(people, BLOCK_SIZE):
         codes, params = in_list(block)
         # The lock waits for writers of further votes under these names.
@@ -674,10 +674,7 @@ class History:
         with self.database.transaction():
             for name in names:
                 require_session(self.database, name)
-            days = [
-                day for block in blocks(names, BLOCK_SIZE) for day in _delete(self.database, block)
-            ]
-            _delete_cached_sums(self.database, days)
+            _delete_cached_sums(self.database, _delete(self.database, names))
         return _clean_log(self.database, names)
 
     def forget_before(self, at: datetime) -> ForgetResult:

@@ -229,11 +229,13 @@ def count_votes(
                 raise
             n_damaged += 1
             continue
+        current = set[str]()
         if task.votes:
             answers = history.answers(name)
             votes = [_ballot(name, person, vote, answers) for person, vote in task.votes.items()]
             new = [vote for vote in votes if vote is not None]
             n_left_out += len(votes) - len(new)
+            current = {vote.reviewer for vote in new}
             earlier = {
                 each.reviewer: each for each in stored if each.kind == "human" and not each.paired
             }
@@ -244,7 +246,7 @@ def count_votes(
                 history.vote(name, missing, replace_earlier=True)
                 stored = history.ballots(name)
             n_rows += bool(new)
-        n_earlier += sum(b.notes == NOTE and b.reviewer not in task.votes for b in stored)
+        n_earlier += sum(b.notes == NOTE and b.reviewer not in current for b in stored)
         ballots += stored
     passes = any(isinstance(vote, bool) for each in tasks.values() for vote in each.votes.values())
     questions = dict(zip(tasks, name_questions(tasks.values()), strict=True))

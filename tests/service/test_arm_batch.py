@@ -2,8 +2,12 @@
 
 import itertools
 import json
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import anyio
 import pytest
@@ -366,6 +370,59 @@ class TestRefusals:
         ):
             with pytest.raises(NoCouncil, match="would judge its own work"):
                 ArmBatch(seated, Council(seats), history, ROWS, BatchOptions())
+
+
+ELSEWHERE = """
+import sys; from pathlib import Path
+from test_arm_batch import *
+from witan.batches import Batch
+
+class Waiting(Writer):
+    async def complete(self, call, hear, /):
+        print("called", flush=True)
+        while not Path(sys.argv[2]).exists():
+            await anyio.sleep(0.01)
+        return await super().complete(call, hear)
+
+async def go():
+    seats = [Member(name, Waiting([20]), price=Price(1, 1)) for name in ("ada", "bob", "cyd")]
+    with History.open(sys.argv[1]) as history:
+        async with Council(seats, "bob", **OPTIONS) as answering:
+            await Batch(answering, history, ROWS[:1], BatchOptions()).run(lambda _: None)
+
+anyio.run(go)
+"""
+"""Asks the first question until a file exists."""
+
+
+def test_a_row_that_another_process_has_just_finished_says_why_it_is_an_error(tmp_path):
+    """It ran when the council came to it, and has an answer when the arms do."""
+    place, release, results = tmp_path / "history.sqlite", tmp_path / "release", []
+    folders = [Path(__file__).parent, Path(__file__).parents[1], os.environ.get("PYTHONPATH", "")]
+    with subprocess.Popen(  # noqa: S603 - our own interpreter on our own lines
+        [sys.executable, "-c", ELSEWHERE, str(place), str(release)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, map(str, folders)))},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout.readline() == "called\n"
+
+        def finish_elsewhere(progress):
+            if progress.stage == "council" and progress.n_done:
+                release.touch()
+                other.wait(timeout=30)
+
+        async def go():
+            with History.open(place) as history:
+                async with council() as answering, jury() as judging:
+                    batch = ArmBatch(answering, judging, history, ROWS[:1], BatchOptions())
+                    await batch.run(results.append, finish_elsewhere)
+
+        anyio.run(go)
+
+    [result] = results
+    assert (result.status, "council" in result.arms) == ("error", True)
+    assert f"is running in process {other.pid}" in result.error
 
 
 class CountingHistory(History):

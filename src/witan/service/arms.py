@@ -775,13 +775,12 @@ def _extend(result: RowResult, **more: Any) -> ArmRowResult:
 
 def _join(row: _Row, status: Status = "complete", *missing: str) -> ArmRowResult:
     """Merge one row's results into the council's, with the worst status."""
-    council, *others = row.results
     return _extend(
-        council,
+        row.results[0],
         status=max((status, *(each.status for each in row.results)), key=WORST.index),
         missing=(*(lack for each in row.results for lack in each.missing), *missing),
         **Spending.sum(each.spending for each in row.results)._asdict(),
-        error=next((each.error for each in others if each.error is not None), None),
+        error=next((each.error for each in row.results if each.error is not None), None),
         arms={arm: row.answers[arm] for arm in ARMS if arm in row.answers},
         judgment=row.judgment,
         chooses=row.chooses,

@@ -68,6 +68,25 @@ def test_a_row_finished_by_another_run_is_counted(tmp_path):
     assert report.calls == run(place, ROWS).calls
 
 
+def test_a_batch_that_failed_can_be_run_again(tmp_path):
+    """Its second report has every row once, and no failure of the first."""
+
+    def refuse(result):
+        raise OSError(28, "No space left on device")
+
+    async def go():
+        with History.open(tmp_path / "history.sqlite") as history:
+            async with Council(members(), mode="best") as council:
+                batch = Batch(council, history, ROWS, BatchOptions(concurrency=1))
+                with pytest.raises(OSError, match="No space left"):
+                    await batch.run(refuse)
+                return await batch.run(lambda _: None)
+
+    report = anyio.run(go)
+
+    assert report.statuses == {"complete": report.rows} == {"complete": 3}
+
+
 def test_a_bill_keeps_no_session_of_an_earlier_run(tmp_path):
     """Its memory stays far below the size of these sessions."""
     place, size = tmp_path / "history.sqlite", 100_000

@@ -290,11 +290,15 @@ class Batch:
         self.spendings: dict[str, Spending] = {}
         """What each session begun so far cost, by its name."""
         self._unknown_costs: set[str] = set()
+        self._start()
+        self._slots = anyio.Semaphore(options.concurrency, fast_acquire=True)
+        self._lessons = lessons
+
+    def _start(self) -> None:
+        """Begin a run without results."""
         self._results: list[RowResult] = []
         self._judgments: list[TextJudgment] = []
         self._n_earlier = self._n_unaffordable = self._n_running = 0
-        self._slots = anyio.Semaphore(options.concurrency, fast_acquire=True)
-        self._lessons = lessons
         self._failure: HistoryError | OSError | None = None
 
     def plan(self, task: BatchRow) -> Plan:
@@ -352,6 +356,7 @@ class Batch:
         on_progress
             Called after each row; None: a notebook shows the progress.
         """
+        self._start()
         on_progress = on_progress or progress_listener(self.council)
         began = anyio.current_time()
         waiting: list[tuple[BatchRow, str, bool]] = []

@@ -143,6 +143,7 @@ class TestRefusals:
             (["-", "good.md", "--reference", "-"], "standard input, -, can be read only once"),
             (["good.md", "--pass-mark", 11], "11"),
             (["good.md", "--expected", "other.md"], "other.md"),
+            (["good.md", "--expected", "good.md"], "a single one needs a pass mark instead"),
             (["good.md", "--pass-mark", 6, "--level", 0.4], "above 0.5"),
             (["good.md", "--no-rubric-scoring"], "without grades no text can pass"),
         ],

@@ -275,11 +275,14 @@ def open_judgment(
     Raises
     ------
     InvalidParameter
-        If there is no text, one is empty, or a single text would be judged without grades.
+        If there is no text, one is empty, or a single text has no standard to meet.
     """
     check_pass_mark(judging.pass_mark)
     if judging.expected is not None and judging.expected not in texts:
         raise UnknownName("text", judging.expected, texts)
+    if judging.expected is not None and len(texts) == 1 and judging.pass_mark is None:
+        expected = "one of several texts; a single one needs a pass mark instead"
+        raise InvalidParameter("the expected text", judging.expected, expected)
     procedure = opening.procedure
     level = procedure.counting.level
     if level <= 0.5:

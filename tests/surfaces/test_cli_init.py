@@ -13,6 +13,7 @@ import pytest
 
 from model_listing import Listing, listing
 from recorded import place_of_its_own
+from terminals import run_on_terminal
 from witan.models.providers import PROVIDERS
 
 KEY = "sk-very-secret-0123456789"
@@ -143,6 +144,24 @@ class TestAnswers:
         assert told in said.stderr
         assert "Traceback" not in said.stderr
         assert not list(tmp_path.glob("*witan.toml*"))
+
+    def test_on_a_terminal_an_invalid_answer_is_asked_again(self, tmp_path):
+        """The earlier answers stand."""
+        steps = [
+            ("Which providers?", "groq\n"),
+            ("there is no key for 'groq'", "openai\n"),
+            ("Which members?", "9\n"),
+            ("there is no model 9", "nobody,1\n"),
+            ("names no provider", "1,2\n"),
+            ("Maximum cost", "much\n"),
+            ("'much' is not an amount", "0.75\n"),
+        ]
+        status, shown = run_on_terminal(["init"], steps, columns=120)
+
+        written = tomllib.loads((tmp_path / "witan.toml").read_text())
+        assert status == 0, shown
+        assert written["members"] == ["openai:gpt-4.1", "openai:gpt-4o"]
+        assert written["limits"] == {"max_cost_usd": 0.75}
 
     @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")
     def test_ctrl_c_writes_nothing(self, tmp_path):

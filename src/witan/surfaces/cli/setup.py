@@ -2,15 +2,15 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from witan.errors import NoCouncil
+from witan.errors import NoCouncil, WitanError
 from witan.service.text import UNKNOWN, Page, clean, count_noun, full_sentence, list_text
 from witan.surfaces.cli.commands import command, print_result
 from witan.surfaces.cli.options import Status, config_option, history_option, json_option
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         SeatFinding,
         ServeFinding,
     )
+
+T = TypeVar("T")
 
 BETWEEN_UPDATES = 100
 """Sessions read between two updates of the progress."""
@@ -312,8 +314,18 @@ class _Dialogue:
     def __init__(self, *, silent: bool) -> None:
         self._silent = silent
 
-    def ask(self, question: str, default: str) -> str:
-        """Return the answer; the default for an empty line."""
+    def ask(self, question: str, default: str, read: Callable[[str], T]) -> T:
+        """Read the answer, or the default for an empty line; on a terminal until it is valid."""
+        while True:
+            answer = self._answer(question, default)
+            try:
+                return read(answer)
+            except (click.UsageError, WitanError) as error:
+                if self._silent or not sys.stdin.isatty():
+                    raise
+                say(error.message if isinstance(error, click.UsageError) else str(error))
+
+    def _answer(self, question: str, default: str) -> str:
         if self._silent:
             return default
         echo(f"{clean(question)} [{clean(default)}] ", err=True, nl=False)
@@ -333,7 +345,7 @@ class _Dialogue:
 def _check_overwriting(path: Path, dialogue: _Dialogue, *, force: bool) -> None:
     if force or not (path.exists() or path.is_symlink()):
         return
-    if dialogue.ask(f"{path} exists; overwrite it? (y/n)", "n").lower() not in ("y", "yes"):
+    if dialogue.ask(f"{path} exists; overwrite it? (y/n)", "n", str.lower) not in ("y", "yes"):
         raise click.UsageError(f"{path} exists and was not changed; --force overwrites it")
 
 
@@ -379,14 +391,8 @@ def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
     provider_names = list(keys)
     if keys:
         dialogue.say(f"Keys found: {list_text([*dict.fromkeys(keys.values())], most=len(keys))}")
-        names = dialogue.ask("Which providers? (separated by commas)", ",".join(keys))
-        provider_names = [name.strip() for name in names.split(",") if name.strip()]
-        for name in provider_names:
-            if name not in keys:
-                key_names = list_text([*keys], most=len(keys))
-                raise click.UsageError(
-                    f"there is no key for {name!r}; there is one for {key_names}"
-                )
+        question = "Which providers? (separated by commas)"
+        provider_names = dialogue.ask(question, ",".join(keys), partial(_read_providers, keys))
     providers = {n: p for n, p in PROVIDERS.items() if n in provider_names or n not in keys}
     sources, problems = anyio.run(partial(find_sources, os.environ, providers=providers))
     if not sources:
@@ -404,18 +410,33 @@ def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
     return name_seats(_pick(offers, seats, dialogue))
 
 
+def _read_providers(keys: Collection[str], names: str) -> list[str]:
+    """Read names of providers that have a key."""
+    provider_names = [name.strip() for name in names.split(",") if name.strip()]
+    for name in provider_names:
+        if name not in keys:
+            key_names = list_text([*keys], most=len(keys))
+            raise click.UsageError(f"there is no key for {name!r}; there is one for {key_names}")
+    return provider_names
+
+
 def _pick(
     offers: "list[SeatSpec]", default: "list[SeatSpec]", dialogue: _Dialogue
 ) -> "list[SeatSpec]":
     """Return the offers chosen by number, or seats given in full."""
-    from witan.models.seats import parse_seat
     from witan.service.council_discovery import format_price
 
     dialogue.say("Models, with US dollars per million tokens read / written:")
     for number, spec in enumerate(offers, start=1):
         dialogue.say(f"{number:4}  {spec.source}  {format_price(spec, os.environ)}")
     numbers = ",".join(str(offers.index(seat) + 1) for seat in default)
-    reply = dialogue.ask("Which members? (numbers or seats, separated by commas)", numbers)
+    question = "Which members? (numbers or seats, separated by commas)"
+    return dialogue.ask(question, numbers, partial(_read_members, offers))
+
+
+def _read_members(offers: "list[SeatSpec]", reply: str) -> "list[SeatSpec]":
+    from witan.models.seats import parse_seat
+
     chosen = []
     for word in (word.strip() for word in reply.split(",") if word.strip()):
         if word.isdecimal():
@@ -436,7 +457,11 @@ def _ask_ceiling(draft: "Draft", dialogue: _Dialogue) -> float:
     if draft.expected:
         length = f"{len(QUESTION):,} characters"
         dialogue.say(f"A question of {length} is expected to cost ${draft.expected:.4f}.")
-    words = dialogue.ask("Maximum cost per question, in US dollars?", f"{draft.ceiling:g}")
+    question = "Maximum cost per question, in US dollars?"
+    return dialogue.ask(question, f"{draft.ceiling:g}", _read_ceiling)
+
+
+def _read_ceiling(words: str) -> float:
     try:
         ceiling = float(words.lstrip("$"))
     except ValueError:

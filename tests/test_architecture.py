@@ -190,14 +190,17 @@ def test_public_classes_have_different_names():
 
 
 def test_report_writers_name_existing_classes():
-    """Otherwise a class would be shown by its fields."""
+    """And every class that a notebook shows."""
     folder = SOURCE / "surfaces" / "report"
     [writers] = [
         ast.literal_eval(node.value)
         for node in nodes(folder / "__init__.py")
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_WRITERS"
     ]
-    classes = {n.name for path in FILES for n in nodes(path) if isinstance(n, ast.ClassDef)}
+    classes = {n.name: n for path in FILES for n in nodes(path) if isinstance(n, ast.ClassDef)}
+    shown = {
+        name for name, each in classes.items() if "NotebookDisplay" in map(ast.unparse, each.bases)
+    }
     defined = {
         f"{path.stem}.{function.name}"
         for path in folder.glob("*.py")
@@ -205,6 +208,7 @@ def test_report_writers_name_existing_classes():
     }
 
     assert (writers.keys() - classes, {*writers.values()} - defined) == (set(), set())
+    assert shown <= writers.keys()
 
 
 def test_the_root_has_few_names():

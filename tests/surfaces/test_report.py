@@ -1,19 +1,17 @@
 """A report document says the same on a terminal and in Markdown, and nothing in it is markup."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated
+from typing import get_args
 
 import markdown_it
+import pytest
 
 from witan import Ballot, tally
-from witan.core.outcome import Interval, Outcome
 from witan.core.settings import Settings
 from witan.core.stats.priors import Severity
 from witan.core.verdict import judge_texts
-from witan.service.parameters import Doc
+from witan.service.catalogue import CATALOGUE, find_operation
 from witan.service.text import Page
-from witan.surfaces.report import report_of
+from witan.surfaces.report import _WRITERS
 from witan.surfaces.report.document import (
     Cell,
     Column,
@@ -172,55 +170,13 @@ def test_measures_too_wide_for_a_page_are_sentences():
     ]
 
 
-@dataclass(frozen=True)
-class Placed:
-    """A candidate of a trial."""
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_operation_returns_a_result_with_a_writer(name):
+    """Its command, tool and page show the report."""
+    operation = find_operation(name)
+    results = get_args(operation.result) or (operation.result,)
 
-    candidate: Annotated[str, Doc("Who it is.")]
-    score: Annotated[float, Doc("Its mean.")]
-
-
-@dataclass(frozen=True)
-class TrialResult:
-    """A result that no function words.
-
-    Parameters
-    ----------
-    n_ballots
-        Ballots counted.
-    interval
-        Of the first score; None: unknown.
-    """
-
-    n_ballots: int
-    interval: Interval | None
-    warnings: tuple[str, ...]
-    placed: tuple[Placed, ...]
-    weights: Mapping[str, float]
-    outcome: Outcome
-
-
-def test_a_result_without_a_writer_is_shown_by_its_fields():
-    """Values and what they are, lists as tables; a part that has a writer is worded by it."""
-    result = TrialResult(
-        1204,
-        Interval(0.25, 0.5, 0.95),
-        ("few", "old"),
-        (Placed("ada", 0.75), Placed(NASTY, 0.25)),
-        {"bob": 2.0},
-        tally([Ballot(name, groups=(("x",), ("y",))) for name in ("ada", "bob", "cyd")]),
-    )
-    text = "\n".join(report_text(Page(width=120), report_of(result)))
-
-    assert [line.split() for line in text.splitlines() if line.startswith("n ballots")] == [
-        ["n", "ballots", "1,204", "Ballots", "counted"]
-    ]
-    assert "0.250 to 0.500" in text
-    assert "few and old" in text
-    assert "candidate: Who it is" in text
-    assert "bob" in text
-    assert "3 of 3 reviewers" in text
-    assert "\x1b" not in text
+    assert operation.kind == "session" or {each.__name__ for each in results} <= _WRITERS.keys()
 
 
 def test_only_known_severity_corrects_a_verdict():

@@ -47,12 +47,12 @@ _WRITERS = {
     "VoteResult": "vote.vote_report",
     "VotingPaper": "vote.paper_report",
 }
-"""Function here that writes a report, by type of the result; `fields` writes the others."""
+"""Function here that writes a report, by type of the result."""
 
 
 def report_of(result: object) -> Report:
     """Write the report of a result."""
-    module, name = _WRITERS.get(type(result).__name__, "fields.fields_report").split(".")
+    module, name = _WRITERS[type(result).__name__].split(".")
     report: Report = getattr(import_module(f"{__name__}.{module}"), name)(result)
     return report
 

@@ -249,25 +249,11 @@ def render_session(
         The sessions that continue it.
     """
     page = session_page(result, show_names=show_names, recount=recount)
-    talk = _conversation(result, show_names=show_names, site=site, follow_ups=follow_ups)
+    talk = conversation_of(
+        result, show_names=show_names, councils=site.councils, follow_ups=follow_ups
+    )
     words = clean(problem)
     return render("session.html", site=site, page=page, problem=words, misnamed=misnamed, talk=talk)
-
-
-def _conversation(
-    result: "Session | CouncilSession | ImportedSession",
-    *,
-    show_names: bool,
-    site: Site = SITE,
-    follow_ups: Sequence[FollowUp] = (),
-) -> Conversation | None:
-    """Return the conversation around a session; None for imported ballots."""
-    session = getattr(result, "session", result)
-    if not isinstance(session, Session):
-        return None
-    return conversation_of(
-        session, show_names=show_names, councils=site.councils, follow_ups=follow_ups
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +333,7 @@ def export_html(
 ) -> str:
     """Render a session as one self-contained file without scripts."""
     page = session_page(result, show_names=show_names)
-    talk = _conversation(result, show_names=show_names)
+    talk = conversation_of(result, show_names=show_names)
     return _render_file("session.html", page=page, problem="", talk=talk)
 
 

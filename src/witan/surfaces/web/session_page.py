@@ -353,13 +353,16 @@ class Conversation:
 
 
 def conversation_of(
-    session: Session,
+    result: Session | CouncilSession | ImportedSession,
     *,
-    show_names: bool = False,
+    show_names: bool,
     councils: Sequence["CouncilProfile"] = (),
     follow_ups: Sequence[FollowUp] = (),
-) -> Conversation:
-    """Return the conversation around a session; empty for judged texts."""
+) -> Conversation | None:
+    """Return the conversation around a session: empty for judged texts, None for ballots."""
+    if isinstance(result, ImportedSession):
+        return None
+    session = result if isinstance(result, Session) else result.session
     opened = session.opening
     if opened.judging is not None:
         return Conversation(session.id, judges_texts=True)

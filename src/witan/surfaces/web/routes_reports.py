@@ -20,7 +20,7 @@ from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.dispatch import ServedSessions, dispatch, perform
 from witan.service.operations.reports import (
     LeaderboardParameters,
-    ReportService,
+    audit,
     leaderboard,
     scores_over_time,
 )
@@ -166,47 +166,23 @@ async def leaderboard_page(
     return await answer_report(request, report, check, count, show=show)
 
 
-def add_report_page(operation: Operation[Any, Any]) -> None:
-    """Add the page of a report on the history, with a form of its parameters."""
-    label = CATALOGUE[operation.name].label or operation.name.capitalize()
-    special = REPORT_VALUES.get(operation.name)
-
-    async def show_report(
-        request: Request, service: ServiceOf, client: ClientOf, *, show: str = ""
-    ) -> Response:
-        query = query_texts(request, operation, "show")
-        values = {
-            "page": operation.name,
-            "label": label,
-            "title": label,
-            "kept": {},
-            "back": (),
-            "fields": form_fields(operation.parameters, query),
-            "has_filters": any(query.values()),
-            **(special(query) if special else {}),
-        }
-        report = ReportPage(operation.name, "parts/counted.html", values, "filtered.html")
-        check, count = _check_and_count(operation, service, client, query)
-        return await answer_report(request, report, check, count, show=show)
-
-    report_router.add_api_route(operation.path, show_report, methods=["GET"])
-
-
-def _audit_values(query: Mapping[str, str]) -> Mapping[str, Any]:
-    """Add links from one reviewer, or one criterion, to others."""
+@report_router.get("/audit")
+async def audit_page(
+    request: Request, service: ServiceOf, client: ClientOf, *, show: str = ""
+) -> Response:
+    """Show the audit, with links from one reviewer or criterion to all."""
+    query = query_texts(request, audit, "show")
     reviewer, criterion = query["reviewer"], query["criterion"]
-    return {
+    values = {
         "title": audit_title(reviewer, criterion),
-        "kept": {name: query[name] for name in KEPT if query[name]},
         "back": _back(reviewer, criterion),
+        "kept": {name: query[name] for name in KEPT if query[name]},
+        "fields": form_fields(audit.parameters, query),
         "has_filters": any(value for name, value in query.items() if name != "reviewer"),
     }
-
-
-REPORT_VALUES: Mapping[str, Callable[[Mapping[str, str]], Mapping[str, Any]]] = MappingProxyType(
-    {"audit": _audit_values}
-)
-"""Extra values of a report's page, by operation."""
+    report = ReportPage("audit", "parts/counted.html", values, "audit.html")
+    check, count = _check_and_count(audit, service, client, query)
+    return await answer_report(request, report, check, count, show=show)
 
 
 @report_router.get("/votes")
@@ -382,16 +358,11 @@ def _ballots(text: str, files: Iterable[bytes]) -> SentBallots:
 
 
 def _add_pages() -> Iterator[tuple[str, str]]:
-    """Add the page of each report and operation on ballots; yield names and labels of the latter.
-
-    The leaderboard's page is written by hand.
-    """
+    """Add the page of each operation on ballots; yield its name and label."""
     for row in CATALOGUE.values():
         operation = find_operation(row.name)
         ballots = find_ballots(operation.parameters)
-        if operation.needs is ReportService and operation is not leaderboard:
-            add_report_page(operation)
-        elif ballots is not None:
+        if ballots is not None:
             add_counting_page(operation, has_default=not ballots.required)
             yield row.name, row.label or row.name.capitalize()
 

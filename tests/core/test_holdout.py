@@ -1,6 +1,7 @@
 """Stated probabilities against held-out reviewers and against people."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -9,7 +10,11 @@ import pytest
 from elections import ballots
 from witan import Settings
 from witan.core.ballot import Ballot
-from witan.core.holdout import MOST_CASES, check_calibration, learn_weights_from_people
+from witan.core.holdout import (
+    MOST_CASES,
+    check_calibration,
+    learn_weights_from_people,
+)
 from witan.core.outcome import Prior
 from witan.errors import InvalidParameter, NothingToCount
 
@@ -21,12 +26,18 @@ TRUTH = Prior(NOISE**2, 1e4, SPREAD**2, "grades", 100)
 
 
 def random_ballots(
-    n_sessions: int, *, reviewers: int = 8, people: int = 0, shared: float = 0.0, seed: int = 1
+    n_sessions: int,
+    *,
+    reviewers: int = 8,
+    people: int = 0,
+    shared: float = 0.0,
+    spread: float = SPREAD,
+    seed: int = 1,
 ) -> Iterator[Ballot]:
     """Grades of four candidates: quality, a reviewer's level, partly shared noise."""
     rng = np.random.default_rng(seed)
     for session in range(n_sessions):
-        quality, common = SPREAD * rng.normal(size=4), rng.normal(size=4)
+        quality, common = spread * rng.normal(size=4), rng.normal(size=4)
         for seat in range(reviewers + people):
             person = seat >= reviewers
             share = 0.0 if person else shared
@@ -77,6 +88,25 @@ class TestSimulated:
                 assert (tenth.share.value, tenth.deviates) == (1, False)
                 assert 0.9 < tenth.expectation < 1
                 assert curve.gap.interval.low < 0 < curve.gap.interval.high
+
+    def test_intervals_cover_where_nearly_all_are_right(self):
+        """Twelve sessions with clear leaders and right probabilities have few that are wrong."""
+        reviewers, spread, sessions = 5, 2.5, 12
+        cast = [*random_ballots(1800, reviewers=reviewers, spread=spread, seed=5)]
+        settings = Settings(prior=replace(TRUTH, quality_variance=spread**2))
+        whole = check_calibration(cast, settings, reviewers=[3]).panels[0]
+        assert abs(whole.p_best.gap.value) < 0.01
+        assert whole.p_best.tenths[-1].share.value > 0.96
+
+        n_ballots = reviewers * sessions
+        panels = [
+            check_calibration(cast[at : at + n_ballots], settings, reviewers=[3]).panels[0]
+            for at in range(0, len(cast), n_ballots)
+        ]
+        for curves in ([each.p_best for each in panels], [each.p_beats for each in panels]):
+            gaps = [each.gap.interval for each in curves]
+            assert np.mean([each.low <= 0 <= each.high for each in gaps]) >= 0.95
+            assert np.mean([each.tenths[-1].deviates for each in curves]) <= 0.05
 
     def test_the_prior_is_public_where_none_is_learned(self):
         """Too few sessions to learn from count as without learning, and the check says so."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf, isnan, nan
+from math import inf, isnan, nan, sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from witan.core.outcome import Interval
 from witan.core.stats.distributions import beta_quantile, t_quantile
+from witan.core.stats.prediction_powered import infer_shares
 from witan.errors import InvalidParameter
 
 Array = NDArray[np.float64]
@@ -419,6 +420,48 @@ def rate(sums: Array, count: Count, *, level: float, opposed_pairs: bool = False
         cases *= (t_quantile(quantile, inf) / t_quantile(quantile, buckets - 1)) ** 2
         interval = _jeffreys(p, cases, level)
     return Measure(p, interval, round(count.n), count.of, count.needed, "share")
+
+
+def rate_by_session(
+    sums: Array, count: Count, *, level: float, likeness: float, expected: Array | None = None
+) -> Measure:
+    r"""Estimate the share of hits, or that minus the expected share, from sums by session.
+
+    Near 0 and 1 few sessions have the rarer outcome, so their spread says little: the interval of
+    the share is that of `infer_shares`. An end of the interval of a difference is the outer one of
+
+        that of the share, minus the expected share,    and    p − e ∓ t · std_error
+
+    with Student's t and the standard error of the difference by session, because the expected share
+    varies even if all hit.
+
+    Parameters
+    ----------
+    sums : float array, shape (S, 2)
+        Per session, hits (a tie counts half) and cases.
+    likeness
+        As for `infer_shares`.
+    expected : float array, shape (S,)
+        Sum of the expected shares of a session's cases.
+    """
+    if count.n < count.needed:
+        return lack_data(count, "share")
+    n, k = float(sums[:, 1].sum()), int(np.count_nonzero(sums[:, 1]))
+    share = float(sums[:, 0].sum()) / n
+    mean = 0.0 if expected is None else float(expected.sum()) / n
+    value, interval = share - mean, None
+    if k >= MIN_BUCKETS:
+        errors = sums[:, 0] - (0.0 if expected is None else expected) - sums[:, 1] * value
+        variance = float((errors**2).sum()) / n**2 * k / (k - 1)
+        alone = share * (1 - share) / n
+        of_one = (np.array([share]), sums[:, 1:], np.array([variance]), np.array([alone]))
+        [low], [high] = infer_shares(*of_one, level, likeness=likeness)
+        reach = 0.0
+        if expected is not None:
+            reach = t_quantile(0.5 + level / 2, k - 1) * sqrt(variance)
+        low, high = min(low - mean, value - reach), max(high - mean, value + reach)
+        interval = Interval(float(low), float(high), level)
+    return Measure(value, interval, round(count.n), count.of, count.needed, "share")
 
 
 def _independent(

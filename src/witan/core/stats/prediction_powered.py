@@ -166,14 +166,39 @@ def _mean_of(
         variance += 1 / np.maximum(n_clusters, 1) ** 2
     degrees = n_clusters - 1
     if kind == "shares":
-        t = _t_quantiles(degrees, level)
-        discount = (t_quantile(0.5 + level / 2, INFINITE) / t) ** 2
-        votes = _count_votes(value, sizes, variance, alone, discount)
-        low, high = _share_interval(value, votes, level)
+        low, high = infer_shares(value, sizes, variance, alone, level)
     else:
         low, high = _interval(value, variance, degrees, kind=kind, level=level)
     known = n_clusters >= MIN_CLUSTERS
     return Means(value, np.where(known, low, np.nan), np.where(known, high, np.nan), n, n_clusters)
+
+
+def infer_shares(
+    share: Floats,
+    sizes: Floats,
+    variance: Floats,
+    alone: Floats,
+    level: float,
+    *,
+    likeness: float = 1.0,
+) -> tuple[Floats, Floats]:
+    """Compute the intervals of M shares of clustered rows; their width is never zero.
+
+    Parameters
+    ----------
+    share : float array, shape (M,)
+        NaN: unknown.
+    sizes : float array, shape (clusters, M)
+        Number of rows.
+    variance, alone : float array, shape (M,)
+        Variance of each share's error, by clusters and by rows taken alone.
+    likeness
+        Correlation of a cluster's rows in the cluster that `_count_votes` adds; 1: copies.
+    """
+    t = _t_quantiles((sizes > 0).sum(axis=0) - 1, level)
+    discount = (t_quantile(0.5 + level / 2, INFINITE) / t) ** 2
+    votes = _count_votes(share, sizes, variance, alone, discount, likeness)
+    return _share_interval(share, votes, level)
 
 
 def _variances(
@@ -236,40 +261,49 @@ def _interval(
     return _within(value - reach, kind), _within(value + reach, kind)
 
 
-def _count_votes(
-    share: Floats, sizes: Floats, variance: Floats, alone: Floats, discount: Floats
+def _count_votes(  # noqa: PLR0917 - called only by `infer_shares`
+    share: Floats,
+    sizes: Floats,
+    variance: Floats,
+    alone: Floats,
+    discount: Floats,
+    likeness: float,
 ) -> Floats:
     r"""Count the independent votes that the rows of clusters are worth.
 
     With the variance V of the share by clusters, v by rows taken alone, n rows of which K clusters
     have n_k, the design effect and the votes are
 
-        D = max(V/v, 1),    C = Σ_k n_k² / n,    w = K·min(p, 1 − p),
+        D = max(V/v, 1),    C = 1 + likeness·(Σ_k n_k²/n − 1),    w = K·min(p, 1 − p),
         m = p(1 − p)/v / ((w·D + C)/(w + 1)) · (z/t)²    at least    min(n / max(C, 2), p(1 − p)/V),
 
     where (z/t)² is the discount for the small number of clusters behind V.
 
-    C is the design effect of clusters with identical rows. With few clusters of the rarer outcome D
-    is uncertain, so C counts as one more of them. Rows with shares instead of 0 and 1 have a
-    smaller v. If all rows agree, m is n/C with the same discount, as for that many clusters.
+    C is the design effect of clusters whose rows have the correlation `likeness`; 1: identical
+    rows. With few clusters of the rarer outcome D is uncertain, so C counts as one more of them.
+    Rows with shares instead of 0 and 1 have a smaller v. If all rows agree, m is n/C with the same
+    discount, as for that many clusters.
     """
     n, spread = sizes.sum(axis=0), share * (1 - share)
-    copies = _count_copies(sizes)
+    copies = _count_copies(sizes, likeness)
     varies = (alone > NO_SPREAD) & (spread > NO_SPREAD)
     votes = np.where(varies, spread / np.where(varies, alone, 1.0), n)
-    votes /= _design_effect(share, sizes, variance, alone)
+    votes /= _design_effect(share, sizes, variance, alone, likeness)
     fewest = n / np.maximum(copies, 2.0)
     fewest = np.where(varies, np.minimum(fewest, spread / np.maximum(variance, NO_SPREAD)), fewest)
     return np.asarray(np.maximum(votes * discount, fewest))
 
 
-def _count_copies(sizes: Floats) -> Floats:
-    return np.asarray((sizes**2).sum(axis=0) / np.maximum(sizes.sum(axis=0), 1))
+def _count_copies(sizes: Floats, likeness: float) -> Floats:
+    copies = (sizes**2).sum(axis=0) / np.maximum(sizes.sum(axis=0), 1)
+    return np.asarray(1 + likeness * (copies - 1))
 
 
-def _design_effect(share: Floats, sizes: Floats, variance: Floats, alone: Floats) -> Floats:
+def _design_effect(
+    share: Floats, sizes: Floats, variance: Floats, alone: Floats, likeness: float = 1.0
+) -> Floats:
     """Compute the mean of C and D of `_count_votes`, D weighted w."""
-    copies, varies = _count_copies(sizes), alone > NO_SPREAD
+    copies, varies = _count_copies(sizes, likeness), alone > NO_SPREAD
     effect = np.where(varies, np.maximum(variance / np.where(varies, alone, 1.0), 1.0), copies)
     weight = (sizes > 0).sum(axis=0) * np.minimum(share, 1 - share)
     return np.asarray((weight * effect + COPIES * copies) / (weight + COPIES))

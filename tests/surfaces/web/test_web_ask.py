@@ -6,12 +6,11 @@ from markup import parsed
 from served import served
 from services import write_config
 from witan.service.config.configuration import load_config
-from witan.service.operations.ask import CouncilRequest
+from witan.service.operations.ask import CouncilRequest, QuestionRequest
 from witan.service.parameters import parameters_of
 from witan.service.sessions.manager import make_councils
 from witan.surfaces.web.forms import FilledForm
 from witan.surfaces.web.rendering import Choice, render_ask
-from witan.surfaces.web.routes_asking import FIELDS
 
 COUNCILS = [
     Choice("", "ada, bob and cyd"),
@@ -50,7 +49,8 @@ class TestForm:
         seated = [Choice("", "ada and bob", members=(("ada", "ada"),))]
         form = parsed(render_ask(seated, demo_question="Which zone?")).all("form")[0]
 
-        assert sorted(x.attrs["name"] for x in controls(form)) == sorted(FIELDS)
+        declared = sorted(each.name for each in parameters_of(QuestionRequest))
+        assert sorted(x.attrs["name"] for x in controls(form)) == declared
         titles = [group.one("summary").text for group in form.all("details", class_="group")]
         sections = [each.doc.section for each in parameters_of(CouncilRequest)]
         assert titles == ["Question", *dict.fromkeys(sections)]

@@ -15,7 +15,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from witan.core.outcome import Outcome, check_level
 from witan.core.profile import Floats
@@ -25,8 +24,6 @@ from witan.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from witan.core.stats.sums import CalibrationSums, HumanSums
-
-Array = NDArray[np.float64]
 
 BANDS = 20
 """Number of equal bands between 0 and 1; a confidence is at least ½, so only half are used."""

@@ -559,7 +559,9 @@ def _lines(archive: zipfile.ZipFile, names: list[str], header: Any, path: str) -
             yield json.dumps({"eval": header, "samples": [_json(archive, name, path)]}) + "\n"
 
 
-_DAMAGES = (zipfile.BadZipFile, zlib.error, struct.error, _DamagedError, EOFError, OSError)
+_DAMAGES = (zipfile.BadZipFile, struct.error, *_READ_ERRORS)
+"""Errors of a damaged member of an archive."""
+
 _ZSTANDARD = 93
 """Number of Zstandard in ZIP archives; `zipfile` supports it from Python 3.14."""
 
@@ -588,14 +590,7 @@ def _json(archive: zipfile.ZipFile, name: str, path: str) -> Any:
     except (NotImplementedError, RuntimeError) as error:
         problem = f"cannot be unpacked ({error}); {_REMEDY}"
         raise BallotFileError(path, problem) from error
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        struct.error,
-        _DamagedError,
-        EOFError,
-        OSError,
-    ) as error:
+    except _DAMAGES as error:
         raise BallotFileError(path, f"is damaged at {name} ({error})") from error
     except (ValueError, RecursionError) as error:
         raise BallotFileError(path, f"contains invalid JSON at {name} ({error})") from error

@@ -51,8 +51,6 @@ NUMBERS = {"score": "mean score", "rating": "rating", "elo": "Elo"}
 
 ORDERS = {"rating": "Bradley–Terry rating, logits", "elo": "Elo rating"}
 
-TIED = "neighbours too close to call"
-
 FIRST = 12
 """Most models in a grid or in strips; with more, they are unreadable."""
 

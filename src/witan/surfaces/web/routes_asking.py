@@ -67,9 +67,6 @@ LATEST = 8
 
 SIMULATED = Choice(DEMO, "the demonstration: scripted answers to any question")
 
-FIELDS = tuple(each.name for each in parameters_of(QuestionRequest))
-"""Every field of the question form."""
-
 TEXTS = ("text_1", "text_2", "text_3")
 """Fields of the texts to judge; empty ones are ignored."""
 

@@ -207,9 +207,9 @@ class Workspace:
 
 @contextlib.contextmanager
 def _history_in(folder: Path) -> Iterator[None]:
-    """A history of the page's own: what it lists is what it wrote."""
+    """The default history of the page's own; its examples name any other that they use."""
     before = os.environ.get("WITAN_HISTORY")
-    os.environ["WITAN_HISTORY"] = str(folder / "history.sqlite")
+    os.environ["WITAN_HISTORY"] = str(folder / "by-default.sqlite")
     try:
         yield
     finally:

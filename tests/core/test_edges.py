@@ -44,6 +44,31 @@ class TestDeadHeats:
 
         assert tally(cast, "tournament").condorcet_winner is None
 
+    @pytest.mark.parametrize("rule", ["range", "hybrid"])
+    def test_equal_grades_of_unequal_weight_are_a_dead_heat(self, rule):
+        """The two have one 4 each, of weight 1 and ½; no rounding error puts b first."""
+        cast = [
+            Ballot("a", grades={"a": 1, "b": 4}, weight=0.5),
+            Ballot("b", grades={"a": 4, "b": 4}),
+        ]
+
+        outcome = tally(cast, rule)
+
+        assert outcome.leaders == ("a", "b")
+
+    def test_equal_z_scores_of_unequal_weight_are_a_dead_heat(self):
+        """Every vote for b and d is 1/√2, and d has one more: their means and places are equal."""
+        cast = [
+            Ballot("a", grades={"a": 1, "b": 10, "c": 1, "d": 10}, weight=3.25),
+            Ballot("b", grades={"a": 4, "b": 6, "c": 6, "d": 6}, weight=3.25),
+            Ballot("c", grades={"a": 4, "b": 6, "c": 6, "d": 6}, weight=2),
+        ]
+
+        outcome = tally(cast, "normalized_scores")
+
+        assert outcome.leaders == ("b", "d")
+        assert outcome["b"].std_error == outcome["d"].std_error == 0.0
+
     def test_a_dead_heat_is_one_tier(self):
         """Candidates that share a rank are tied, whatever the fit estimates."""
         outcome = tally(ballots("5 × x: a > b > c", "5 × y: b > c > a"), "ranked_pairs")

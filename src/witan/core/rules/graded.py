@@ -31,7 +31,11 @@ FLAT = 0.001
 """Standard deviation of grades below which a ballot is flat."""
 
 DECIMALS = 9
-"""Decimals of sums of fractional grades and of z, so that 8.1 + 7.3 equals 7.7 + 7.7."""
+"""Decimals of means of fractional grades and of z, so that 8.1 + 7.3 equals 7.7 + 7.7.
+
+Rounding the sum instead would add up to half a unit over the weight to each mean, different for
+equal means of different weight.
+"""
 
 DUST = 1e-12
 """Variance of z below which it is a rounded 0."""
@@ -197,7 +201,7 @@ def _mean_grade(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float
     values, present = _to_floats(grades)
     weights = present * (1.0 if profile.weights is None else profile.weights[:, np.newaxis])
     with np.errstate(invalid="ignore"):
-        mean = np.round((weights * values).sum(axis=0), DECIMALS) / weights.sum(axis=0)
+        mean = np.round((weights * values).sum(axis=0) / weights.sum(axis=0), DECIMALS)
     whole = (values == np.rint(values)).all(axis=(0, 1))
     least = np.where(whole, ROUNDING_VARIANCE, FRACTION_VARIANCE)
     error = weighted_error(values, weights, mean, least)
@@ -268,10 +272,13 @@ def _standardise(
     weight = present * (1.0 if weights is None else weights[:, np.newaxis])
     votes, voted = (weight > 0).sum(axis=0), weight.sum(axis=0)
     with np.errstate(invalid="ignore"):
-        score = np.round((weight * z).sum(axis=0), DECIMALS) / voted
+        score = (weight * z).sum(axis=0) / voted
         away = z - np.where(votes > 0, score, 0.0)
-        several = np.where(votes >= 2, votes, np.nan)
-        error = np.sqrt((weight * away * away).sum(axis=0) / voted) / np.sqrt(several)
+        variance = (weight * away * away).sum(axis=0) / voted
+        # If all agree, a rounding error must not count as a difference.
+        variance[variance < DUST] = 0.0
+        error = np.sqrt(variance / np.where(votes >= 2, votes, np.nan))
+    score = np.round(score, DECIMALS)
     return score, error, (varied & (weight > 0).any(axis=1, keepdims=True))[:, 0]
 
 

@@ -99,6 +99,18 @@ class TestWeights:
                 assert line.score == pytest.approx(other.score, rel=1e-6, abs=1e-9)
                 assert line.p_best == pytest.approx(other.p_best, abs=0.01)
 
+    @pytest.mark.parametrize("unit", [1.0, 0.1])
+    def test_the_unit_of_weights_costs_no_degree_of_freedom(self, unit):
+        """Weights of 1, 4, 1 and 3 leave 12/(4·27/81) = 9 of 12 degrees; the prior is worth 4."""
+        cast = [
+            ballot("r0: e > c > d > b > a", weight=unit),
+            ballot("r1: e > a > d > b > c", weight=4 * unit),
+            ballot("r2: d > e > b > a > c", weight=unit),
+            ballot("r3: b > e > c > a > d", weight=3 * unit),
+        ]
+
+        assert tally(cast, "borda").df == 13.0
+
     def test_a_reviewer_of_weight_zero_abstains(self):
         """A weight of 0 in the settings removes the ballot from every figure."""
         outcome = tally(LATIN, "calibrated", weights={"z": 0})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import norm, t
 
 from elections import mean_ranks
 from simulation import council, panels_of_judges
@@ -348,6 +349,29 @@ class TestOneSession:
             points = points + spread * draws.normal(size=(5, 200_000))
             best = np.bincount(points.argmax(axis=0), minlength=5) / 200_000
             assert known[:, session] == pytest.approx(best, abs=0.012)
+
+    def test_unequal_weights_widen_the_noise_alone(self):
+        """The spread of quality is λ times the noise of one reviewer, whatever the weights."""
+        grades = [(8, 4, 3), (8, 4, 1), (4, 8, 1)]
+        cast = [
+            Ballot(f"r{number}", grades={"a": a, "b": b}, weight=weight)
+            for number, (a, b, weight) in enumerate(grades)
+        ]
+
+        # By hand: a leads by 2.4; s² is 7.68; the weights are worth 25/11 of three ballots.
+        design, lead = 33 / 25, 2.4
+        df = 5 + 1.5
+        noise = (5 * 1.1 + 1.5 * 7.68) / df
+        spread = (0.92 * (5 / 3) ** 0.7 * np.exp(0.7 * norm.ppf(np.arange(0.05, 1, 0.1)))) ** 2
+        error = 2 / 3 * design
+        squares = df * noise + lead**2 / (2 * spread + error)
+        weight = (2 * spread + error) ** -0.5 * squares ** (-(df + 1) / 2)
+        shrink = 2 * spread / (2 * spread + error)
+        scale = np.sqrt(squares / (df + 1) * error * shrink)
+        above = t.cdf(lead * shrink / scale, df + 1)
+
+        stated = tally(cast, "calibrated").p_beats[0][1]
+        assert stated == pytest.approx((weight * above).sum() / weight.sum(), abs=1e-6)
 
     def test_equal_candidates_are_equally_likely(self):
         """Two with the same ballots have the same p_best to the last digit."""

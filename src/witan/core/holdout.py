@@ -593,8 +593,10 @@ def _compare(draw: _Draw, settings: Settings, sums: "_Sums") -> None:
         assert not isinstance(some.others, _Opinions)  # noqa: S101
         fit = fit_grades if unit == "grades" else fit_ranks
         present = panel.mask_weighed(panel.grade_mask if unit == "grades" else panel.rank_mask)
-        evidence = _Evidence(fit(panel), present.sum(axis=0), unit, panel.weights)
         others = fit(some.others) if isinstance(some.others, Profile) else some.others
+        weights = some.others.weights if isinstance(some.others, Profile) else None
+        widened = design_effect(weights)
+        evidence = _Evidence(fit(panel), present.sum(axis=0), unit, panel.weights, widened)
         _add(some, evidence, others, settings, sums)
 
 
@@ -606,6 +608,7 @@ class _Evidence:
     votes: NDArray[np.integer[Any]]
     unit: Unit
     weights: Floats | None = None
+    others_design: Floats | None = None
     paired: bool = False
 
 
@@ -623,7 +626,7 @@ def _add(
     uncertainty = Uncertainty.of(fit, evidence.votes, prior=prior, design=design)
     everybody, among = np.ones(fit.effects.shape, dtype=np.bool_), ratios(prior)
     stated = beliefs(uncertainty, everybody, among)
-    expected = beliefs(uncertainty, everybody, among, others)
+    expected = beliefs(uncertainty, everybody, among, others, evidence.others_design)
     sums.others += float(draw.n_others.sum())
     sums.draws += len(draw.numbers)
     sums.is_drawn[draw.numbers] = True

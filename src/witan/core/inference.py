@@ -104,6 +104,7 @@ def beliefs(
     eligible: NDArray[np.bool_],
     among: Floats | None = None,
     others: AdditiveFit | None = None,
+    others_design: Floats | None = None,
 ) -> Beliefs:
     """Compute the probabilities of every session.
 
@@ -117,6 +118,8 @@ def beliefs(
         Fit of other reviewers with the same noise. The probabilities are then about *its* effects
         and closer to chance than those about the true ones. It must compare all eligible
         candidates.
+    others_design : float array, shape (S,), optional
+        Design effect of the weights of the others' ballots; None: 1.
     """
     fit, shape = uncertainty.fit, uncertainty.fit.effects.shape
     p_beats, p_best = np.full((shape[0], *shape), np.nan), np.full(shape, np.nan)
@@ -126,13 +129,19 @@ def beliefs(
     if others is not None:
         pattern = pattern * len(covariances) + others.pattern
     numbers: list[int] = pattern.tolist()
-    groups: dict[tuple[int, float], list[int]] = {}
+    designs = uncertainty.belief_design
+    beyond = np.ones(shape[1]) if others_design is None else others_design
+    designs_by_session = list(zip(designs.tolist(), beyond.tolist(), strict=True))
+    groups: dict[tuple[int, float, tuple[float, float]], list[int]] = {}
     for session in can_tell.nonzero()[0].tolist():
-        groups.setdefault((numbers[session], freedom[session]), []).append(session)
-    for (number, df), sessions in groups.items():
+        key = numbers[session], freedom[session], designs_by_session[session]
+        groups.setdefault(key, []).append(session)
+    for (number, df, (design, wider)), sessions in groups.items():
         chosen = np.array(sessions)
         own, extra = divmod(number, len(covariances))
-        posterior = _Posterior(uncertainty, own, chosen, df, among, covariances[extra])
+        more = covariances[extra]
+        more = None if more is None else wider * more
+        posterior = _Posterior(uncertainty, own, chosen, df, design, among, more)
         above = p_beats[:, :, chosen] = posterior.p_beats(enough[:, chosen])
         p_best[:, chosen] = posterior.p_best(enough[:, chosen] & eligible[:, chosen], above)
     return Beliefs(p_beats, p_best)
@@ -224,11 +233,12 @@ class _Posterior:
         number: int,
         sessions: NDArray[np.intp],
         df: float,
+        design: float,
         among: Floats | None,
         beyond: Floats | None,
     ) -> None:
         fit, self.beyond = uncertainty.fit, beyond
-        components, self.covariance = fit.components[number], fit.inverses[number]
+        components, self.covariance = fit.components[number], design * fit.inverses[number]
         n_candidates = np.count_nonzero(components >= 0)
         chance = uncertainty.chance_variance
         if chance is not None:

@@ -92,6 +92,9 @@ class Uncertainty:
     belief_variance, belief_df : float array, shape (S,)
         s² and its degrees of freedom for probabilities, moderated by `belief_prior`; for ranks as
         observed, with the degrees of freedom that `chance_variance` adds.
+    belief_design : float array, shape (S,)
+        Design effect of the weights, by which the variance of an effect exceeds `belief_variance`
+        times that of the fit. It widens no candidate's true spread, so λ is relative to s² alone.
     chance_variance : float array, shape (S,), optional
         Variance of random places, if used instead of a prior for noise.
     pairs
@@ -110,6 +113,7 @@ class Uncertainty:
     shared_variance: Floats
     belief_variance: Floats
     belief_df: Floats
+    belief_design: Floats
     chance_variance: Floats | None
     pairs: PairEvidence | None = None
     prior_variance: Floats | float = 0.0
@@ -150,7 +154,9 @@ class Uncertainty:
         """
         variance, df = fit.residual_variance, fit.df
         if design is not None:
-            df = np.where(design > 1, np.floor(4 * df / design) / 4, df)
+            # Rounded, so that a rounding error of the weights does not take a quarter.
+            quarters = np.floor(np.round(4 * df / design, 6))
+            df = np.where(design > 1, quarters / 4, df)
         growth = 1.0 if design is None else design
         learned = prior is not None and prior.source != "public"
         chance = None if learned else fit.chance_variance
@@ -172,9 +178,10 @@ class Uncertainty:
             votes=votes,
             # Weights do not change the error that all reviewers share.
             shared_variance=np.full(df.shape, shared / growth),
-            belief_variance=belief_variance * growth,
+            belief_variance=belief_variance,
             belief_df=belief_df,
-            chance_variance=None if chance is None else chance * growth,
+            belief_design=np.full(df.shape, growth),
+            chance_variance=chance,
             pairs=None if learned else own,
             prior_variance=known * growth,
             prior_df=0.0 if public is None else public.noise_df,

@@ -2,8 +2,7 @@
 
 from random import Random
 
-from witan.service.batch_rows import BatchRow, RowResult
-from witan.service.batch_votes import infer_passes
+from witan.service.batch_rows import BatchRow, RowResult, infer_passes
 
 
 def test_the_order_of_passed_rows_does_not_matter():

@@ -227,16 +227,60 @@ class TestRows:
         """Its own expectation counts; an unknown name is an error of the row."""
         pair = {"texts": {"old": "ice", "new": "a moraine"}}
         rows = [{**pair, "expected": e} for e in ("old", "new", None, "odd")]
-        rows.append({"text": "a moraine", "expected": "a right answer"})
         path = write_rows(tmp_path / "pairs.jsonl", rows)
-        several = write_rows(tmp_path / "several.jsonl", rows[:4])
-        said = witan("batch", several, *jury, "--expected", "new")
-        single = witan("batch", path, *jury, "--pass-mark", 6)
+        said = witan("batch", path, *jury, "--expected", "new")
         results = sorted(lines(said.out), key=lambda each: each["row"])
 
         assert [each["decision"] for each in results] == ["failed", "passed", "passed", None]
         assert "unknown text 'odd'; did you mean 'old'?" in results[3]["error"]
-        assert {each["row"]: each["decision"] for each in lines(single.out)}[5] == "passed"
+
+    def test_an_expected_tie_fails_but_never_passes(self, witan, tmp_path, jury):
+        """It fails if a text leads clearly; the share that passed does not include it."""
+        pairs = [("ice", "a moraine"), ("moraine 1", "moraine 2"), ("ice 3", "moraine 3")]
+        rows = [
+            {"texts": {"old": old, "new": new}, "expected": expected}
+            for (old, new), expected in zip(pairs, ("tie", "tie", "new"), strict=True)
+        ]
+        said = witan("batch", write_rows(tmp_path / "pairs.jsonl", rows), *jury)
+        results = sorted(lines(said.out), key=lambda each: each["row"])
+
+        assert [each["decision"] for each in results] == ["failed", "too close to call", "passed"]
+        assert [each["expected"] for each in results] == ["tie", "tie", "new"]
+        assert "100% of the decided rows passed" in said.err
+
+    def test_the_expected_decision_on_a_single_text_is_compared(self, witan, tmp_path, jury, place):
+        """It changes no session, so adding it makes no call."""
+        expected = [True, "fail", "failed", None]
+        rows = [{"text": text} for text in ("moraine 1", "ice", "moraine 2", "moraine 3")]
+        path = write_rows(tmp_path / "rows.jsonl", rows)
+        mark = ["--pass-mark", 6]
+        witan("batch", path, *jury, *mark)
+        for row, each in zip(rows, expected, strict=True):
+            row["expected"] = each
+        write_rows(path, rows)
+        said = witan("batch", path, *jury, *mark)
+        report = json.loads(witan("batch", path, *jury, *mark, "--json").err)
+
+        assert "2 of 3 rows with an expected decision have it" in said.err
+        assert report["earlier"] == 4
+        assert report["expectations"] == {
+            "passed": {"passed": 1, "failed": 0, "too close to call": 0},
+            "failed": {"passed": 1, "failed": 1, "too close to call": 0},
+        }
+        assert n_sessions(place) == (4, 0)
+        assert {each["row"]: each["decision"] for each in lines(said.out)}[3] == "passed"
+
+    def test_a_column_that_is_named_for_one_field_is_not_read_as_another(
+        self, witan, tmp_path, jury, place
+    ):
+        """A right answer in the column expected is a reference once it is named so."""
+        rows = write_rows(tmp_path / "rows.jsonl", [{"text": "ice", "expected": "It is a moraine"}])
+        said = witan("batch", rows, *jury, "--column", "reference=expected")
+        with History.open(place, reading=True) as history:
+            [session] = history.sessions()
+
+        assert said.status == 0
+        assert "It is a moraine" in session.opening.files.values()
 
     @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
     def test_every_kind_of_file_is_read(self, witan, tmp_path, jury, kind):
@@ -927,6 +971,13 @@ class TestRefusals:
             ),
             ('{"texts": ["x", "y"]}', ["--pairs", 2, "--pass-mark", 6], "pairs are not graded"),
             ('{"question": "x"}', ["--pass-mark", 6], "--pass-mark is for texts"),
+            ('{"text": "x"}', ["--expected", "x"], "--expected is for several texts per row"),
+            ('{"text": "x", "expected": true}', [], "the pass mark cannot be None"),
+            (
+                '{"text": "x", "expected": "It is so"}',
+                [],
+                "passed or failed; for a right answer, write --column reference=expected",
+            ),
             ('{"text": "x"}', ["--mode", "best"], "--mode is for questions"),
             ('{"text": "x"}', ["--column", "txt=y"], "write NAME=COLUMN"),
             ('{"text": "x"}', ["-o", "nowhere/out.jsonl"], "cannot be written"),

@@ -1,6 +1,6 @@
 """A jury's verdict on texts, and shares of approval, with uncertainty."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, fsum, isnan, lgamma, log, nan, sqrt
@@ -26,6 +26,9 @@ from witan.errors import InvalidParameter, NothingToCount, UnknownName
 
 APPROVAL_PRIOR = 0.5
 """Jeffreys' prior: half an approval and half a rejection before the first vote."""
+
+TIE = "tie"
+"""An expectation that no text is better, and a vote that prefers none."""
 
 Decision = Literal["passed", "failed", "too close to call"]
 
@@ -185,8 +188,9 @@ class Verdict(NotebookDisplay, FrameSource):
     ----------
     decision
         A single text passes if `p_pass` is at least the level, and fails if it is equally close to
-        0. Of several texts, the expected one (any, if none is expected) must also lead clearly.
-        None: a single text without a pass mark.
+        0. Of several texts, the expected one (any, if none is expected) must also lead clearly; an
+        expected tie fails if one leads clearly, and never passes. None: a single text without a
+        pass mark.
     text
         The text that the decision is about: the only, the expected, or the clearly leading one.
     leader
@@ -239,6 +243,13 @@ def check_pass_mark(pass_mark: object) -> None:
         raise InvalidParameter("pass_mark", pass_mark, "a grade from 1 to 10, or None")
 
 
+def check_expected(expected: str | None, texts: Collection[str]) -> None:
+    """Reject an expectation that is neither a text nor a tie."""
+    known = [*texts, TIE] if len(texts) > 1 else [*texts]
+    if expected is not None and expected not in known:
+        raise UnknownName("text", expected, known)
+
+
 def judge_texts(
     ballots: Sequence[Ballot],
     outcome: Outcome,
@@ -264,7 +275,7 @@ def judge_texts(
     pass_mark
         Lowest passing grade, from 1 to 10.
     expected
-        The text expected to lead.
+        The text expected to lead, or ``tie``.
 
     Raises
     ------
@@ -275,8 +286,7 @@ def judge_texts(
     """
     check_pass_mark(pass_mark)
     names = [line.candidate for line in outcome.standings]
-    if expected is not None and expected not in names:
-        raise UnknownName("text", expected, names)
+    check_expected(expected, names)
     jury = _Jury.of(ballots, outcome, settings)
     texts = tuple(jury.grades(name, pass_mark) for name in names)
     return _conclude(texts, outcome, pass_mark, expected, jury.panel)
@@ -639,7 +649,7 @@ def _conclude(
     level, sure = outcome.level, panel.decision_level
     passing = {each.text: _passes(each, pass_mark, sure) for each in texts}
     leader = outcome.clear_leader
-    about = expected or (texts[0].text if len(texts) == 1 else leader)
+    about = expected if expected in passing else texts[0].text if len(texts) == 1 else leader
     if len(texts) == 1:
         decision = passing[texts[0].text]
         probability, flips = texts[0].p_pass, texts[0].ballots_to_flip
@@ -676,10 +686,13 @@ def _passes(grades: TextGrades, pass_mark: float | None, level: float) -> Decisi
 def _compare(
     passing: Mapping[str, Decision | None], leader: str | None, expected: str | None
 ) -> Decision:
-    """Decide whether the expected text, or any, leads clearly and passes."""
+    """Decide whether the expected text, or any, leads clearly and passes.
+
+    Ballots can refute an expected tie, but not prove it.
+    """
     if expected is not None and leader not in (None, expected):
         return "failed"
-    if expected is not None and passing[expected] == "failed":
+    if expected is not None and passing.get(expected) == "failed":
         return "failed"
     if all(decision == "failed" for decision in passing.values()):
         return "failed"

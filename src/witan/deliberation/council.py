@@ -507,7 +507,7 @@ class BaseCouncil:
         pass_mark
             Lowest passing grade, from 1 to 10.
         expected
-            The text expected to lead.
+            The text expected to lead, or ``tie``.
         files
             Name to text of files with the question; the file `REFERENCE` is a reference answer.
         seed, category, name, listener

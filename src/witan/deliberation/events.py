@@ -49,7 +49,7 @@ class Judging:
     pass_mark
         Lowest passing grade, from 1 to 10, if any.
     expected
-        The text expected to lead, if any.
+        The text expected to lead, or ``tie``, if any.
     """
 
     pass_mark: float | None = None

@@ -12,7 +12,7 @@ from operator import attrgetter
 from secrets import randbits
 
 from witan.core.escaping import is_blank
-from witan.core.verdict import check_pass_mark
+from witan.core.verdict import check_expected, check_pass_mark
 from witan.deliberation import events as e
 from witan.deliberation.events import Judging, SessionOpened
 from witan.deliberation.plan import (
@@ -37,7 +37,7 @@ from witan.deliberation.session import (
     rename_clashes,
 )
 from witan.deliberation.texts import mask, masked_names
-from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
+from witan.errors import InvalidParameter, NoCouncil, NothingToCount
 
 
 def check_question(question: object) -> None:
@@ -278,8 +278,7 @@ def open_judgment(
         If there is no text, one is empty, or a single text has no standard to meet.
     """
     check_pass_mark(judging.pass_mark)
-    if judging.expected is not None and judging.expected not in texts:
-        raise UnknownName("text", judging.expected, texts)
+    check_expected(judging.expected, texts)
     if judging.expected is not None and len(texts) == 1 and judging.pass_mark is None:
         expected = "one of several texts; a single one needs a pass mark instead"
         raise InvalidParameter("the expected text", judging.expected, expected)

@@ -60,7 +60,14 @@ from witan.service.batch import (
     progress_listener,
     session_names,
 )
-from witan.service.batch_rows import BatchRow, RowResult, Status, count_missing
+from witan.service.batch_rows import (
+    STATUSES,
+    BatchRow,
+    RowResult,
+    Status,
+    count_in_order,
+    count_missing,
+)
 from witan.service.batch_votes import name_questions
 from witan.service.council import Council
 
@@ -72,8 +79,6 @@ NOTHING_LEFT = {
     "jury": "the jury: no money or call left",
 }
 """Missing part of a row that the ceiling stopped, by stage."""
-
-WORST: tuple[Status, ...] = ("complete", "degraded", "failed", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,7 +477,7 @@ class ArmBatch:
         return ArmBatchReport(
             rows=len(self.tasks),
             earlier=n_earlier,
-            statuses=dict(Counter(each.status for each in results)),
+            statuses=count_in_order((each.status for each in results), STATUSES),
             decisions={},
             passed=None,
             **Spending.sum(self._spendings.values())._asdict(),
@@ -777,7 +782,7 @@ def _join(row: _Row, status: Status = "complete", *missing: str) -> ArmRowResult
     """Merge one row's results into the council's, with the worst status."""
     return _extend(
         row.results[0],
-        status=max((status, *(each.status for each in row.results)), key=WORST.index),
+        status=max((status, *(each.status for each in row.results)), key=STATUSES.index),
         missing=(*(lack for each in row.results for lack in each.missing), *missing),
         **Spending.sum(each.spending for each in row.results)._asdict(),
         error=next((each.error for each in row.results if each.error is not None), None),

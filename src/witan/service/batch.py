@@ -43,7 +43,19 @@ from witan.errors import (
 )
 from witan.history import History
 from witan.history.database import blocks
-from witan.service.batch_rows import BatchRow, HasSpending, RowResult, count_missing, result_of
+from witan.service.batch_rows import (
+    DECISIONS,
+    STATUSES,
+    BatchRow,
+    HasSpending,
+    RowResult,
+    check_expectations,
+    count_expectations,
+    count_in_order,
+    count_missing,
+    infer_passes,
+    result_of,
+)
 from witan.service.batch_texts import (
     TextJudgment,
     TextSummary,
@@ -54,7 +66,6 @@ from witan.service.batch_votes import (
     PeopleEstimate,
     check_votes,
     count_votes,
-    infer_passes,
     name_questions,
 )
 from witan.service.council import Council
@@ -95,6 +106,9 @@ class BatchReport(NotebookDisplay, HasSpending):
         None: a price is unknown.
     texts
         The jury's grades of each text; empty: there are none to judge.
+    expectations
+        Of rows that expect a decision on a single text, or a tie, the expectation to the rows by
+        decision.
     """
 
     rows: int
@@ -113,6 +127,7 @@ class BatchReport(NotebookDisplay, HasSpending):
     known_usd: float = 0.0
     most_usd: float | None = 0.0
     texts: tuple[TextSummary, ...] = ()
+    expectations: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +228,8 @@ def session_names(tasks: Sequence[BatchRow], procedure: str) -> list[str]:
         reference = task.reference if task.texts else None  # members never see it
         content = [task.question, dict(task.texts), reference, task.category, task.id]
         content += [dict(task.sources)] if task.sources else []
-        content += [] if task.expected is None else [task.expected]
+        if task.expected is not None and len(task.texts) > 1:
+            content.append(task.expected)
         words = f"[{json.dumps(content, sort_keys=True)}, {described}]"
         key = blake2s(words.encode(errors="replace"), digest_size=10).hexdigest()
         seen[key] += 1
@@ -280,6 +296,7 @@ class Batch:
         if not all(task.texts for task in self.tasks):
             check_question_reviews(council.procedure, len(council.members), len(council.jury))
         seated = (*council.members, *council.jury, *council.chairmen)
+        check_expectations(self.tasks, options.pass_mark)
         check_votes(self.tasks, council.members, seated, options.pass_mark)
         seats = [(seat.name, seat.source, seat.url, seat.options) for seat in seated]
         # Limits do not change the prompts.
@@ -619,11 +636,15 @@ class Batch:
 
     async def _open(self, council: Council, task: BatchRow, name: str) -> SessionOpened:
         if task.texts:
+            expected = self.options.expected
+            if task.expected is not None:
+                # Whether a single text passes depends on no expectation.
+                expected = task.expected if len(task.texts) > 1 else None
             opening = await council.open_judgment(
                 task.texts,
                 task.question,
                 pass_mark=self.options.pass_mark,
-                expected=self.options.expected if task.expected is None else task.expected,
+                expected=expected,
                 files=task.files,
                 category=task.category,
                 name=name,
@@ -663,7 +684,6 @@ class Batch:
         )
 
     def _report(self, seconds: float) -> BatchReport:
-        decisions = Counter(each.decision for each in self._results if each.decision is not None)
         level = self.council.procedure.counting.level
         spending = Spending.sum(self.spendings.values())
         passed, cluster = infer_passes(self.tasks, self._results, level)
@@ -672,8 +692,8 @@ class Batch:
         return BatchReport(
             len(self.tasks),
             self._n_earlier,
-            dict(Counter(each.status for each in self._results)),
-            dict(decisions),
+            count_in_order((each.status for each in self._results), STATUSES),
+            count_in_order((each.decision for each in self._results), DECISIONS),
             passed,
             spending.cost_usd,
             seconds,
@@ -685,4 +705,5 @@ class Batch:
             known_usd=spending.known_usd,
             most_usd=spending.most_usd,
             texts=summarize_texts(self._judgments, questions, level),
+            expectations=count_expectations(self.tasks, self._results),
         )

@@ -1,20 +1,23 @@
 """Rows of a batch: read from a file, and their results."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import isnan
 from typing import Any, Literal
 
 from witan.core.display import FrameSource
-from witan.core.verdict import MeanGrade, Verdict
+from witan.core.estimation import Cluster, infer_share
+from witan.core.outcome import Interval
+from witan.core.scale import FAILED, PASSED
+from witan.core.verdict import TIE, MeanGrade, Verdict
 from witan.deliberation.costs import Spending
 from witan.deliberation.events import AnswerFailed, BallotAbstained
 from witan.deliberation.ports import REFERENCE
 from witan.deliberation.session import Session
-from witan.errors import BallotFileError
-from witan.service.batch_votes import PersonVote, read_votes
+from witan.errors import BallotFileError, InvalidParameter
+from witan.service.batch_votes import PersonVote, name_questions, read_votes
 from witan.service.text import list_text
 
 Status = Literal["complete", "degraded", "failed", "error"]
@@ -26,6 +29,10 @@ RIGHT = "reference"
 EXPECTED = "expected"
 
 VOTES = "votes"
+
+STATUSES = ("complete", "degraded", "failed", "error")
+
+DECISIONS = ("passed", "failed", "too close to call")
 
 COLUMNS = (QUESTION, TEXT, "texts", RIGHT, EXPECTED, CATEGORY, ID, VOTES)
 """Fields of a row, and the default names of their columns."""
@@ -50,7 +57,8 @@ class BatchRow:
     parent
         The session to compare this row's with, or None.
     expected
-        The text expected to lead; None: the batch's.
+        The text expected to lead, or ``tie``; of a single text, ``passed`` or ``failed``. None: the
+        batch's.
     votes
         Person to vote: a grade, whether the text passes, or the winner. No model sees them.
     """
@@ -117,6 +125,8 @@ class RowResult(HasSpending):
         Whether a seat plays a script.
     known_usd, most_usd
         Known cost; and its highest possible cost, None: a price is unknown.
+    expected
+        The expectation of the row, or else of the batch; None: there is none.
     """
 
     row: int
@@ -133,6 +143,7 @@ class RowResult(HasSpending):
     simulated: bool = False
     known_usd: float = 0.0
     most_usd: float | None = 0.0
+    expected: str | None = None
 
 
 class RowResults(list[RowResult], FrameSource):
@@ -176,15 +187,16 @@ def read_batch_rows(
     BallotFileError
         If a row has neither a question nor a text, or only some rows have texts; it names the line.
     """
-    of = {name: columns.get(name, name) for name in COLUMNS}
+    others = {*columns.values(), *texts}  # columns that have another meaning
+    of = {n: columns.get(n, n) for n in COLUMNS if n in columns or n not in others}
     tasks: list[BatchRow] = []
     seen: dict[str, None] = {}
     for line, row in rows:
         seen |= dict.fromkeys(row)
         judged = _texts(row, of, texts, path, line)
-        question = _text(row, of[QUESTION], path, line)
+        question = _text(row, of.get(QUESTION), path, line)
         if question is None and not judged:
-            fields = [of[QUESTION], *(texts or (of[TEXT],))]
+            fields = [*filter(None, (of.get(QUESTION), *(texts or (of.get(TEXT),))))]
             if empty := [name for name in fields if name in seen]:
                 raise BallotFileError(path, f"has nothing in {' or '.join(empty)}", line)
             problem = f"has no {' or '.join(fields)}, but {list_text([*row]) or 'no column'}"
@@ -192,11 +204,13 @@ def read_batch_rows(
             raise BallotFileError(path, problem, line, remedy)
         if tasks and bool(tasks[0].texts) != bool(judged):
             raise BallotFileError(path, "has no text to judge, or only some rows have one", line)
-        more = {key: _text(row, of[key], path, line) for key in (ID, CATEGORY, RIGHT)}
+        more = {key: _text(row, of.get(key), path, line) for key in (ID, CATEGORY, RIGHT)}
         task = BatchRow(line, more[ID], question, judged, more[RIGHT], more[CATEGORY])
-        if len(judged) > 1:  # for a single text it is the right answer
-            task = replace(task, expected=_text(row, of[EXPECTED], path, line))
-        if not _is_empty(people := row.get(of[VOTES])):
+        if len(judged) > 1:
+            task = replace(task, expected=_text(row, of.get(EXPECTED), path, line))
+        elif judged and EXPECTED in of:
+            task = replace(task, expected=_expected_decision(row, of[EXPECTED], path, line))
+        if VOTES in of and not _is_empty(people := row.get(of[VOTES])):
             votes = read_votes(people, judged, (path, of[VOTES], line))
             task = replace(task, votes=votes)
         tasks.append(task)
@@ -217,7 +231,7 @@ def _texts(
     if texts:
         is_judged = not row.keys().isdisjoint(texts)
         return {name: _text(row, name, path, line) or "" for name in texts if is_judged}
-    several = row.get(of["texts"])
+    several = row.get(of["texts"]) if "texts" in of else None
     if isinstance(several, list):
         several = {f"text {number}": text for number, text in enumerate(several, start=1)}
     if isinstance(several, Mapping):
@@ -227,11 +241,11 @@ def _texts(
     if not _is_empty(several):
         problem = f"field {of['texts']!r} must be a list of texts, or texts by name"
         raise BallotFileError(path, problem, line)
-    return {TEXT: _text(row, of[TEXT], path, line) or ""} if of[TEXT] in row else {}
+    return {TEXT: _text(row, of[TEXT], path, line) or ""} if of.get(TEXT) in row else {}
 
 
-def _text(row: Mapping[str, Any], column: str, path: str, line: int) -> str | None:
-    value = row.get(column)
+def _text(row: Mapping[str, Any], column: str | None, path: str, line: int) -> str | None:
+    value = None if column is None else row.get(column)
     if _is_empty(value):
         return None
     if isinstance(value, str):
@@ -239,6 +253,23 @@ def _text(row: Mapping[str, Any], column: str, path: str, line: int) -> str | No
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     raise BallotFileError(path, f"field {column!r} must be text", line)
+
+
+def _expected_decision(
+    row: Mapping[str, Any], column: str, path: str, line: int
+) -> Literal["passed", "failed"] | None:
+    """Read the decision that is expected on a single text."""
+    cell = row.get(column)
+    if _is_empty(cell):
+        return None
+    word = str(cell).strip().casefold()
+    if word in PASSED:
+        return "passed"
+    if word in FAILED:
+        return "failed"
+    problem = f"field {column!r} of a single text must be passed or failed"
+    remedy = f"for a right answer, write --column {RIGHT}={column}"
+    raise BallotFileError(path, problem, line, remedy)
 
 
 def _is_empty(cell: object) -> bool:
@@ -250,7 +281,7 @@ def _is_empty(cell: object) -> bool:
 
 def result_of(task: BatchRow, session: Session) -> RowResult:
     """Reduce a session to the result of its row."""
-    verdict = session.verdict
+    verdict, judging = session.verdict, session.opening.judging
     spending = Spending.of(session)
     status: Status = "failed" if session.status in ("interrupted", "running") else session.status  # type: ignore[assignment]
     return RowResult(
@@ -267,6 +298,7 @@ def result_of(task: BatchRow, session: Session) -> RowResult:
         simulated=session.is_simulated,
         known_usd=spending.known_usd,
         most_usd=spending.most_usd,
+        expected=task.expected or (None if judging is None else judging.expected),
     )
 
 
@@ -295,3 +327,56 @@ def count_missing(results: Iterable[RowResult]) -> dict[str, int]:
         for each in results
     )
     return dict(Counter(chain.from_iterable(reasons)).most_common())
+
+
+def count_in_order(values: Iterable[str | None], order: Sequence[str]) -> dict[str, int]:
+    """Count values, in this order."""
+    counts = Counter(values)
+    return {value: counts[value] for value in order if counts[value]}
+
+
+def check_expectations(tasks: Iterable[BatchRow], pass_mark: float | None) -> None:
+    """Refuse the expected decision on a single text without a pass mark."""
+    for task in tasks:
+        if len(task.texts) == 1 and task.expected is not None and pass_mark is None:
+            expected = f"a grade from 1 to 10, as row {task.number} has an expected decision"
+            raise InvalidParameter("the pass mark", None, expected)
+
+
+def count_expectations(
+    tasks: Iterable[BatchRow], results: Iterable[RowResult]
+) -> dict[str, dict[str, int]]:
+    """Count decisions by the expected decision on a single text, or tie of several."""
+    expectations: dict[int, Collection[str]] = {
+        task.number: ("passed", "failed") if len(task.texts) == 1 else {TIE} - task.texts.keys()
+        for task in tasks
+    }
+    pairs = Counter(
+        (each.expected, each.decision)
+        for each in results
+        if each.decision is not None and each.expected in expectations[each.row]
+    )
+    return {
+        expected: {decision: pairs[expected, decision] for decision in DECISIONS}
+        for expected in ("passed", "failed", TIE)
+        if any(expected == each for each, _ in pairs)
+    }
+
+
+def infer_passes(
+    tasks: Sequence[BatchRow], results: Iterable[RowResult], level: float
+) -> tuple[Interval | None, Cluster]:
+    """Infer the share of passing rows from those decided, clustered by question.
+
+    An expected tie can fail but not pass, so its row is left out.
+    """
+    questions = dict(zip([task.number for task in tasks], name_questions(tasks), strict=True))
+    ties = {task.number for task in tasks if TIE not in task.texts}
+    decided = [
+        each
+        for each in results
+        if each.decision in ("passed", "failed") and not (each.expected == TIE and each.row in ties)
+    ]
+    decided.sort(key=lambda result: result.row)  # rows end in any order
+    passed = [each.decision == "passed" for each in decided]
+    return infer_share(passed, [questions[each.row] for each in decided], level)

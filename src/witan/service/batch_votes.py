@@ -7,20 +7,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from witan.core.ballot import Ballot
-from witan.core.estimation import Cluster, Estimates, estimate, infer_share
-from witan.core.outcome import Interval
+from witan.core.estimation import Estimates, estimate
 from witan.core.scale import FAILED, NATIVE, PASS_FAIL, PASSED, Scale
 from witan.core.settings import Settings
+from witan.core.verdict import TIE
 from witan.deliberation.ports import Member, SystemClock
 from witan.errors import BallotFileError, HistoryError, InvalidParameter, NothingToCount
 from witan.history import History
 from witan.history.ballots import reserved_use
 
 if TYPE_CHECKING:
-    from witan.service.batch_rows import BatchRow, RowResult
-
-TIE = "tie"
-"""A vote that prefers no candidate."""
+    from witan.service.batch_rows import BatchRow
 
 NOTE = "from a column of the data set"
 """The note on a ballot from a column."""
@@ -271,17 +268,6 @@ def name_questions(tasks: Iterable["BatchRow"]) -> list[str]:
     """Name each row's question by its text and files."""
     asked = [((task.question or "").strip(), sorted(task.sources.items())) for task in tasks]
     return [json.dumps([text, *files]) if text or files else "" for text, files in asked]
-
-
-def infer_passes(
-    tasks: Sequence["BatchRow"], results: Iterable["RowResult"], level: float
-) -> tuple[Interval | None, Cluster]:
-    """Infer the share of passing rows from those decided, clustered by question."""
-    questions = dict(zip([task.number for task in tasks], name_questions(tasks), strict=True))
-    decided = [each for each in results if each.decision in ("passed", "failed")]
-    decided.sort(key=lambda result: result.row)  # rows end in any order
-    passed = [each.decision == "passed" for each in decided]
-    return infer_share(passed, [questions[each.row] for each in decided], level)
 
 
 def _ballot(

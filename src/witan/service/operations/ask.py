@@ -203,7 +203,8 @@ class JudgeRequest(JuryRequest):
         ),
     ] = None
     expected: Annotated[
-        Name | None, Doc("Text expected to win.", QUESTION, label="Expected best text")
+        Name | None,
+        Doc("Text expected to win, or `tie`.", QUESTION, label="Expected best text"),
     ] = None
     category: Category = None
 

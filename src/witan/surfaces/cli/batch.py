@@ -293,6 +293,9 @@ def _seat(
                 raise click.UsageError(f"{option} is for texts, and these rows are questions")
         fields = {**options, "question": first.question}
         return councils.council(take_parameters(QuestionRequest, fill(QuestionRequest, fields)))
+    if options["expected"] is not None and all(len(task.texts) == 1 for task in tasks):
+        problem = "--expected is for several texts per row, and each row has one"
+        raise click.UsageError(f"{problem}; use a column expected with passed or failed")
     own = {each.name for each in parameters_of(JudgeRequest)}
     for each in parameters_of(QuestionRequest):
         if each.name not in own and options.get(each.name) not in (None, ()):

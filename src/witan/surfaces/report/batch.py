@@ -8,6 +8,7 @@ from witan.core.arms import ArmComparison, measure_of
 from witan.core.display import UNKNOWN, level_percent, percent, percent_range
 from witan.core.stats.measures import Measure
 from witan.core.stats.prediction_powered import MIN_CLUSTERS
+from witan.core.verdict import TIE
 from witan.service.arms import ArmBatchReport, ArmBill
 from witan.service.batch import BatchBill, BatchReport, Progress
 from witan.service.batch_texts import TextSummary
@@ -61,7 +62,10 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
             reason = "is probably too low for another with all its arms"
         yield Note(f"{rows} not started: the ceiling {reason}", "warning")
     if result.passed is not None:
-        n_passed, n_failed = (result.decisions.get(name, 0) for name in ("passed", "failed"))
+        n_passed, n_failed = (
+            result.decisions.get(name, 0) - result.expectations.get(TIE, {}).get(name, 0)
+            for name in ("passed", "failed")
+        )
         share = percent(n_passed / (n_passed + n_failed))
         like = "rows" if result.cluster == "session" else "texts of questions"
         yield Sentence(
@@ -78,6 +82,7 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
                 f"Rows by {name}",
                 [(Column(name, "left", heads=True), words), (Column("rows"), numbers)],
             )
+    yield from _expectations(result.expectations)
     yield from _missing(result.missing)
     if isinstance(result, ArmBatchReport):
         yield from _gaps(result)
@@ -95,6 +100,28 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
         else:
             yield Heading(ARMS_TITLE, "arms")
             yield from comparison_blocks(result.comparison)
+
+
+def _expectations(expectations: Mapping[str, Mapping[str, int]]) -> Iterator[Block]:
+    """Write how many rows were decided as expected."""
+    if not expectations:
+        return
+    single = {each: counts for each, counts in expectations.items() if each != TIE}
+    if single:
+        n_met = sum(counts[expected] for expected, counts in single.items())
+        rows = count_noun(sum(sum(counts.values()) for counts in single.values()), "row")
+        yield Sentence(f"{n_met:,} of {rows} with an expected decision have it.")
+    decisions = [*next(iter(expectations.values()))]
+    yield table_of(
+        "Expected and actual decisions",
+        [
+            (Column("expected", "left", heads=True), [*expectations]),
+            *(
+                (Column(decision), [f"{counts[decision]:,}" for counts in expectations.values()])
+                for decision in decisions
+            ),
+        ],
+    )
 
 
 def _texts(result: BatchReport) -> Iterator[Block]:

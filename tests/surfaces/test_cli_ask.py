@@ -271,6 +271,7 @@ class TestMisuse:
             (["Q", "SEATS", "--continue", "nowhere.json"], "nowhere.json"),
             (["Q", "SEATS", "--continue", "broken.json"], "broken.json"),
             (["Q", "SEATS", "--save", "no/where.json"], "no is not a directory"),
+            (["Q", "SEATS", "--save", "-"], "--json prints the record on standard output"),
             (["Q", "SEATS", "--json", "--events"], "--json or --events"),
             (["-", "SEATS", "-f", "-"], "only once"),
             (["Q", "SEATS", "--mode", "consent"], "consent"),

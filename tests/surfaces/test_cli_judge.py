@@ -111,11 +111,25 @@ class TestStatus:
         assert "cast no ballot" in said.err
 
     def test_a_text_is_read_from_standard_input(self, witan, jury, monkeypatch):
-        """Its name is the dash."""
+        """It is named so, and may be expected to win as the dash."""
         monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"a moraine")))
-        said = witan("judge", "-", *jury, "--json")
+        said = witan("judge", "-", "bad.md", *jury, "--expected", "-", "--json")
 
-        assert said.json["answers"] == {"-": "a moraine"}
+        assert said.json["answers"]["standard input"] == "a moraine"
+        assert said.status == 0
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [["-"], ["good.md", "--reference", "-"], ["good.md", "-f", "-"]],
+        ids=["text", "reference", "file"],
+    )
+    def test_empty_standard_input_is_refused(self, witan, jury, monkeypatch, arguments):
+        """It names standard input; a program before the pipe may have failed."""
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"\n")))
+        said = witan("judge", *arguments, *jury)
+
+        assert said.status == 2
+        assert "standard input is empty" in said.err
 
     def test_a_plan_makes_no_call(self, witan, jury):
         """It has one review per juror and no final answer."""

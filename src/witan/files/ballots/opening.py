@@ -207,7 +207,7 @@ def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Ite
         if isinstance(path, str | Path):
             name, stem = str(path), _stem(str(path))
             if name == "-":
-                name, stem, stream = "<stdin>", "stdin", _binary(sys.stdin)
+                name, stem, stream = "standard input", "stdin", _binary(sys.stdin)
             else:
                 stream = stack.enter_context(_open_file(name))
         else:

@@ -45,6 +45,7 @@ from witan.surfaces.cli.options import (
     stack_options,
 )
 from witan.surfaces.cli.session import (
+    STANDARD_INPUT,
     Say,
     SessionOutput,
     SessionStart,
@@ -444,6 +445,8 @@ def _take_texts(paths: tuple[str, ...], options: Mapping[str, Any]) -> JudgeRequ
     parameters: dict[str, Any] = {"texts": texts, "files": read_files(options["files"])}
     if reference is not None:
         [parameters["reference"]] = read_files((reference,), "--reference").values()
+    if options["expected"] == "-" and STANDARD_INPUT in texts:
+        parameters["expected"] = STANDARD_INPUT
     return take_parameters(JudgeRequest, {**options, **parameters})
 
 

@@ -76,6 +76,9 @@ class SessionOutput:
         if self.legend and (self.as_json or self.events):
             raise click.UsageError("--legend is for the text: --json and --events have its data")
         if self.save is not None:
+            if str(self.save) == "-":
+                problem = "is a file; --json prints the record on standard output"
+                raise click.BadParameter(problem, param_hint="--save")
             # Check now: after a paid session it would be too late.
             folder = self.save.absolute().parent
             if not folder.is_dir():
@@ -144,18 +147,30 @@ def read_turns(options: Mapping[str, Any]) -> "tuple[Turn, ...]":
         return TypeAdapter(tuple[Turn, ...]).validate_json(_decode(path, "--conversation"))
     except ValidationError as error:
         problem = (
-            f"{path} is not a list of objects with role and content: {error.errors()[0]['msg']}"
+            f"{_file_name(path)} is not a list of objects with role and content: "
+            f"{error.errors()[0]['msg']}"
         )
         raise click.BadParameter(problem, param_hint="--conversation") from None
 
 
+STANDARD_INPUT = "standard input"
+"""The name of ``-`` as a file to read."""
+
+
 def read_files(paths: tuple[str, ...], option: str = "--file") -> Mapping[str, str]:
-    """Return the text of each file, by its path as given."""
-    return {path: _decode(path, option) for path in paths}
+    """Return the text of each file, by its path as given, or as standard input."""
+    texts = {_file_name(path): _decode(path, option) for path in paths}
+    if not texts.get(STANDARD_INPUT, "text").strip():  # a program before a pipe may have failed
+        raise click.BadParameter(f"{STANDARD_INPUT} is empty", param_hint=option)
+    return texts
+
+
+def _file_name(path: str) -> str:
+    return STANDARD_INPUT if path == "-" else path
 
 
 def _decode(path: str, option: str) -> str:
-    name = "standard input" if path == "-" else path
+    name = _file_name(path)
     try:
         with click.open_file(path, "rb") as file:
             content: bytes = file.read()

@@ -41,6 +41,21 @@ def test_a_verdict_has_a_row_for_each_text():
     assert "passed" in session.verdict._repr_markdown_()
 
 
+def test_a_row_of_a_verdict_has_the_decision_on_its_text():
+    """The verdict on all texts is not repeated in each row."""
+    words = {"moraine": 9, "glacier": 7.5, "ice": 2}
+    grades = {word: dict.fromkeys(CRITERIA, grade) for word, grade in words.items()}
+    jury = [ScriptedModel(name, reviews=[Line(grades=grades)]) for name in "uvwxyz"]
+    texts = {f"a {word}": f"a {word}" for word in words}
+    marked = witan.judge(texts, jury, pass_mark=6).verdict.frame("pandas")
+    unmarked = witan.judge(texts, jury).verdict.frame("pandas")
+
+    assert [*marked["text"]] == ["a moraine", "a glacier", "a ice"]
+    assert [*marked["decision"]] == ["passed", "passed", "failed"]
+    assert [*marked["leads"]] == [True, False, False]
+    assert [*unmarked["decision"]] == [None, None, None]
+
+
 def test_a_session_has_a_row_for_each_seat():
     """It has the answer, its time and cost, and its standing."""
     seats = [

@@ -227,10 +227,14 @@ class Verdict(NotebookDisplay, FrameSource):
     severity: Severity | None = None
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the texts, best first, as rows of a data frame."""
+        """Yield the texts, best first, as rows of a data frame.
+
+        A row's decision is about its text alone; that of the verdict may need a lead, too.
+        """
         for each in self.texts:
             leads = each.text == self.leader
-            named = {"text": each.text, "leads": leads, "decision": self.decision}
+            decision = _passes(each, self.pass_mark, self.look_level)
+            named = {"text": each.text, "leads": leads, "decision": decision}
             overall = MeanGrade if each.overall is None else each.overall
             grades = {"p_pass": each.p_pass, "overall": overall, **each.criteria}
             yield {**named, **grades, "failed": each.failed}

@@ -300,6 +300,32 @@ class TestRows:
         assert said.status == 0
         assert [each["leaders"] for each in lines(said.out)] == [["new"], ["new"]]
 
+    def test_columns_that_are_not_used_are_named(self, witan, tmp_path, place):
+        """A column of answers that is not named as text would otherwise be asked unnoticed."""
+        rows = write_rows(tmp_path / "rows.jsonl", [{"question": "Why?", "reply": "ice"}])
+        said = witan("batch", rows, *write_council(tmp_path), "--history", place, "--dry-run")
+
+        assert "columns that are not used: reply" in said.err
+
+    def test_maps_and_dates_of_parquet_are_read(self, witan, tmp_path, jury, place):
+        """A map is texts by name, or votes by person; a date is text."""
+        table = {
+            "texts": pa.array(
+                [[("old", "ice"), ("new", "moraine")]], pa.map_(pa.string(), pa.string())
+            ),
+            "votes": pa.array([[("ann", "new")]], pa.map_(pa.string(), pa.string())),
+            "category": pa.array([0], pa.date32()),
+        }
+        pq.write_table(pa.table(table), tmp_path / "rows.parquet")
+        [result] = lines(witan("batch", tmp_path / "rows.parquet", *jury).out)
+        with History.open(place, reading=True) as history:
+            [session] = history.find(simulated=None)
+            people = [each for each in history.ballots(session.session) if each.kind == "human"]
+
+        assert result["leaders"] == ["new"]
+        assert session.category == "1970-01-01"
+        assert [each.reviewer for each in people] == ["ann"]
+
     def test_equal_rows_have_a_session_each(self, witan, tmp_path, jury, place):
         """They are not judged more often than that."""
         rows = write_rows(tmp_path / "twice.jsonl", [{"text": "moraine"}] * 2)
@@ -949,7 +975,8 @@ class TestRefusals:
             ('{"question": "x"}', ["--column", "question=q"], ":1: has no q or text, but question"),
             ("{}", [], "has no question or text, but no column; name its columns"),
             ('{"question": "x"}\n{"question": null}', [], ":2: has nothing in question"),
-            ('{"text": "x"}\n{"question": "y"}', [], ":2: has no text to judge"),
+            ('{"text": "x"}\n{"question": "y"}', [], ":2: has no text, but row 1 has one"),
+            ('{"question": "y"}\n{"text": "x"}', [], ":2: has a text, but row 1 has none"),
             ('{"text": "x"}\n{"text', [], ":2"),
             ('{"text": "x"}\n{x', [], "expected one JSON object per line"),
             ('{"text": "x"}', ["--column", "id=number"], "has no column 'number'; it has text"),

@@ -1,8 +1,10 @@
 """Rows of a batch: read from a file, and their results."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
 from itertools import chain
 from math import isnan
 from typing import Any, Literal
@@ -172,6 +174,7 @@ def read_batch_rows(
     path: str,
     columns: Mapping[str, str],
     texts: Sequence[str] = (),
+    say: Callable[[str], None] = lambda _: None,
 ) -> list[BatchRow]:
     """Read tasks from the rows of a file.
 
@@ -181,6 +184,8 @@ def read_batch_rows(
         Field of a row to its column, where the names differ.
     texts
         Columns that each hold a text; their headings are the texts' names.
+    say
+        Called with a sentence about columns that are not used.
 
     Raises
     ------
@@ -203,21 +208,27 @@ def read_batch_rows(
             remedy = f"name its columns: --column {QUESTION}=NAME; JSON, CSV and Parquet are read"
             raise BallotFileError(path, problem, line, remedy)
         if tasks and bool(tasks[0].texts) != bool(judged):
-            raise BallotFileError(path, "has no text to judge, or only some rows have one", line)
+            has, lacks = ("a text", "none") if judged else ("no text", "one")
+            problem = f"has {has}, but row {tasks[0].number} has {lacks}"
+            remedy = "write questions and texts to be judged in files of their own"
+            raise BallotFileError(path, problem, line, remedy)
         more = {key: _text(row, of.get(key), path, line) for key in (ID, CATEGORY, RIGHT)}
         task = BatchRow(line, more[ID], question, judged, more[RIGHT], more[CATEGORY])
         if len(judged) > 1:
             task = replace(task, expected=_text(row, of.get(EXPECTED), path, line))
         elif judged and EXPECTED in of:
             task = replace(task, expected=_expected_decision(row, of[EXPECTED], path, line))
-        if VOTES in of and not _is_empty(people := row.get(of[VOTES])):
+        if VOTES in of and not _is_empty(people := _read_map(row.get(of[VOTES]))):
             votes = read_votes(people, judged, (path, of[VOTES], line))
             task = replace(task, votes=votes)
         tasks.append(task)
-    for name in (*columns.values(), *texts):
-        if tasks and name not in seen:
-            remedy = f"it has {list_text([*seen])}"
-            raise BallotFileError(path, f"has no column {name!r}", remedy=remedy)
+    missing = [name for name in (*columns.values(), *texts) if name not in seen]
+    if tasks and missing:
+        remedy = f"it has {list_text([*seen])}"
+        raise BallotFileError(path, f"has no column {missing[0]!r}", remedy=remedy)
+    unused = [name for name in seen if name and name not in {*of.values(), *texts}]
+    if unused:
+        say(f"columns that are not used: {list_text(unused)}")
     return tasks
 
 
@@ -231,7 +242,7 @@ def _texts(
     if texts:
         is_judged = not row.keys().isdisjoint(texts)
         return {name: _text(row, name, path, line) or "" for name in texts if is_judged}
-    several = row.get(of["texts"]) if "texts" in of else None
+    several = _read_map(row.get(of["texts"])) if "texts" in of else None
     if isinstance(several, list):
         several = {f"text {number}": text for number, text in enumerate(several, start=1)}
     if isinstance(several, Mapping):
@@ -250,9 +261,15 @@ def _text(row: Mapping[str, Any], column: str | None, path: str, line: int) -> s
         return None
     if isinstance(value, str):
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float | Decimal | date) and not isinstance(value, bool):
         return str(value)
     raise BallotFileError(path, f"field {column!r} must be text", line)
+
+
+def _read_map(cell: object) -> Any:
+    """Return a map column of Parquet, which is a list of pairs, as a mapping."""
+    is_map = isinstance(cell, list) and cell and all(isinstance(each, tuple) for each in cell)
+    return dict(cell) if is_map else cell  # type: ignore[call-overload]
 
 
 def _expected_decision(

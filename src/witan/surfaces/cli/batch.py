@@ -209,7 +209,8 @@ def batch_command(file: str, output: str | None, as_json: bool, **options: Any) 
     from witan.service.batch_rows import read_batch_rows
     from witan.service.history_access import load_history_config, open_recording
 
-    tasks = read_batch_rows(read_rows(file), file, dict(options["columns"]), options["texts"])
+    columns, texts = dict(options["columns"]), options["texts"]
+    tasks = read_batch_rows(read_rows(file), file, columns, texts, say)
     if not tasks:
         raise BallotFileError(file, NO_ROWS)
     times_by_id = Counter(task.id for task in tasks if task.id is not None)

@@ -7,12 +7,12 @@ one did.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from math import isfinite
-from operator import attrgetter, methodcaller
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -30,7 +30,6 @@ from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
 from witan.core.bounds import MAY_BE_INFINITE, Bound
 from witan.core.escaping import escape_json
-from witan.core.rubric import Rubric
 from witan.core.scale_recognition import drop_native
 from witan.core.session_ballots import AnswerEntry, Entries
 from witan.deliberation.damage import DAMAGED, restore_session
@@ -348,14 +347,11 @@ def _locate_event(record: object, index: int) -> str:
 
 def event_to_json(event: Event, *, is_simulated: bool = False) -> str:
     """Write an event as one line of JSON, marked if `is_simulated`."""
-    kind: Any = type(event)
     try:
         record = _event(event, is_simulated=is_simulated)
-        _shorten_fields(record, _fields_of(kind, _is_shortened))
-        times = None if event.at.tzinfo is UTC else _OUR_TIMES
-        json_text = orjson.dumps(record, _flatten, times).decode()
-        if "null" in json_text:  # absent from most events
-            _check_finite(event)
+        _check_fields(record, type(event))
+        options = _OUR_CLASSES if event.at.tzinfo is UTC else _OUR_CLASSES | _OUR_TIMES
+        json_text = orjson.dumps(record, _flatten_finite, options).decode()
     except (TypeError, ValueError):  # an infinity, an integer beyond 64 bits, half a character
         return dump_record(_event(event, is_simulated=is_simulated))
     return escape_json(json_text)
@@ -450,116 +446,46 @@ def _encoder(indent: int | None) -> json.JSONEncoder:
     )
 
 
+_OUR_CLASSES = orjson.OPT_PASSTHROUGH_DATACLASS
+"""Option for dataclasses, of which a record omits derived fields and the scale 1-10."""
+
 _OUR_TIMES = orjson.OPT_PASSTHROUGH_DATETIME
 """Option for times of other zones than UTC, whose seconds orjson would round."""
 
 
-def _check_finite(value: Any) -> None:
-    """Refuse an infinity, which orjson would write as null."""
-    values = [value]
-    for each in values:  # and what it contains
-        kind: Any = type(each)
-        for item in _number_getter(kind)(each):
-            if type(item) is float:
-                if not isfinite(item):
-                    raise ValueError(item)
-            elif type(item) not in _EXACT:
-                values.append(item)
-
-
-@cache
-def _number_getter(kind: Any) -> Callable[[Any], Collection[Any]]:
-    """Make a getter of items or fields of possible infinities."""
-    if issubclass(kind, Mapping):
-        return methodcaller("values")
-    if issubclass(kind, tuple | list):
-        return tuple
-    if kind is Rubric:
-        return _check_rubric
-    return _getter(_fields_of(kind, _may_be_float))
-
-
-def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Make a getter of any number of attributes."""
-    if len(names) < 2:
-        return lambda value: tuple([getattr(value, name) for name in names])
-    return attrgetter(*names)
-
-
-@cache
-def _fields_of(kind: Any, test: Callable[[Any], bool]) -> tuple[str, ...]:
-    """Return fields of a dataclass whose types pass a test."""
-    if not is_dataclass(kind):
-        return ()
-    hints = get_type_hints(kind)
-    return tuple(f.name for f in fields(kind) if f.init and test(hints[f.name]))
-
-
-def _may_be_float(declaration: Any) -> bool:
-    """Return true if a value of this type may contain an infinity."""
-    is_own = declaration in (float, Any, object)
-    inner = any(map(_may_be_float, get_args(declaration)))
-    return is_own or inner or bool(_fields_of(declaration, _may_be_float))
-
-
-@cache
-def _is_shortened(declaration: Any) -> bool:
-    """Return true if a record omits fields of such a value."""
-    has_derived = is_dataclass(declaration) and not all(f.init for f in fields(declaration))
-    is_own = has_derived or declaration is Ballot
-    inner = any(map(_is_shortened, get_args(declaration)))
-    return is_own or inner or bool(_fields_of(declaration, _is_shortened))
-
-
-def _shorten(value: Any) -> Any:
-    """Drop the fields that a record omits; orjson writes the rest unchanged."""
-    kind: Any = type(value)
-    return _shortener(kind)(value)
-
-
-@cache
-def _shortener(kind: Any) -> Callable[[Any], Any]:
-    if issubclass(kind, Mapping):
-        return lambda value: {key: _shorten(item) for key, item in value.items()}
-    if issubclass(kind, tuple | list):
-        return lambda value: [_shorten(item) for item in value]
-    if kind is Rubric:
-        return _rubric_to_json
-    if not _is_shortened(kind):
-        return lambda value: value
-    flatten, names = _flattener(kind), _fields_of(kind, _is_shortened)
-    return lambda value: _shorten_fields(flatten(value), names)
-
-
-def _shorten_fields(record: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    for name in names:
-        record[name] = _shorten(record[name])
+def _flatten_finite(value: Any) -> Any:
+    """Flatten a value; refuse an infinity in it, which orjson would write as null."""
+    record = _flatten(value)
+    _check_fields(record, type(value))
     return record
 
 
-MAX_RUBRICS = 16
-"""Number of rubrics whose JSON is kept: a council's sessions share one."""
-
-_RUBRICS: dict[int, tuple[Rubric, orjson.Fragment]] = {}
-"""Identity of a rubric, which lives as long as its entry, to its JSON."""
+def _check_fields(record: dict[str, Any], kind: Any) -> None:
+    for name in _fields_with_floats(kind):
+        _check_finite(record[name])
 
 
-def _rubric_to_json(rubric: Rubric) -> orjson.Fragment:
-    known = _RUBRICS.get(id(rubric))
-    if known is None:
-        for value in _getter(_fields_of(Rubric, _may_be_float))(rubric):
-            _check_finite(value)
-        if len(_RUBRICS) >= MAX_RUBRICS:
-            _RUBRICS.clear()
-        record = {name: _shorten(value) for name, value in _flatten(rubric).items()}
-        known = _RUBRICS[id(rubric)] = rubric, orjson.Fragment(orjson.dumps(record, _flatten))
-    return known[1]
+def _check_finite(value: object) -> None:
+    """Refuse an infinity in a number or in a container of numbers."""
+    if type(value) is float:
+        if not isfinite(value):
+            raise ValueError(value)
+    elif isinstance(value, Mapping | tuple | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            _check_finite(each)
 
 
-def _check_rubric(rubric: Rubric) -> tuple[()]:
-    """Check a rubric when its JSON is made, and not again."""
-    _rubric_to_json(rubric)
-    return ()
+@cache
+def _fields_with_floats(kind: Any) -> tuple[str, ...]:
+    """Return the fields of a dataclass that may contain an infinity."""
+    if not is_dataclass(kind):
+        return ()
+    hints = get_type_hints(kind)
+    return tuple(f.name for f in fields(kind) if f.init and _may_be_float(hints[f.name]))
+
+
+def _may_be_float(declaration: Any) -> bool:
+    return declaration in (float, Any, object) or any(map(_may_be_float, get_args(declaration)))
 
 
 def _flatten(value: Any) -> Any:
@@ -573,11 +499,10 @@ def _flattener(kind: Any) -> Callable[[Any], Any]:
         return dict
     if issubclass(kind, datetime):
         return datetime.isoformat
-    names = tuple(field.name for field in fields(kind) if field.init)
-    getter = _getter(names)
+    names = [field.name for field in fields(kind) if field.init]
     if issubclass(kind, Ballot):
-        return lambda value: _flatten_ballot(dict(zip(names, getter(value), strict=True)))
-    return lambda value: dict(zip(names, getter(value), strict=True))
+        return lambda value: _flatten_ballot({name: getattr(value, name) for name in names})
+    return lambda value: {name: getattr(value, name) for name in names}
 
 
 def _flatten_ballot(ballot: dict[str, Any]) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def text_rows(drawn: Comparisons) -> list[Row]:
     rated = rate_text(forms["lists"])
     rating, error = floor_ratings(forms["lists"])
     assert np.allclose(rated.rating, rating, atol=1e-6)
-    assert np.allclose(rated.robust_error, error, rtol=0.02)
+    assert np.allclose(rated.std_error, error, rtol=0.02)
     rows.extend(floor_rows(forms))
     for name, (module, prepare, target) in PEERS.items():
         if not find_spec(module):

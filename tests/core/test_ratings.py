@@ -195,12 +195,11 @@ class TestErrors:
     def test_robust_errors_are_the_sandwich_per_comparison(self):
         """One gradient per comparison, squared and summed."""
         comparisons = random_comparisons(np.random.default_rng(3))
-        ratings = rate(comparisons)
+        ratings = rate(comparisons, cluster=False)
 
-        model, robust = sandwich(comparisons, ratings, [np.array([n]) for n in range(400)], 1.0)
+        _, robust = sandwich(comparisons, ratings, [np.array([n]) for n in range(400)], 1.0)
 
-        assert ratings.model_error == pytest.approx(model, rel=1e-7)
-        assert ratings.robust_error == pytest.approx(robust, rel=1e-7)
+        assert ratings.std_error == pytest.approx(robust, rel=1e-7)
 
     @pytest.mark.parametrize("shuffled", [False, True])
     def test_clustered_errors_are_the_sandwich_per_session(self, shuffled):
@@ -223,7 +222,6 @@ class TestErrors:
 
         assert ratings.n_sessions == n
         assert ratings.errors == "clustered"
-        assert ratings.clustered_error == pytest.approx(clustered, rel=1e-7)
         assert ratings.std_error == pytest.approx(clustered, rel=1e-7)
 
     def test_a_session_per_comparison_is_the_robust_error(self):
@@ -237,9 +235,10 @@ class TestErrors:
             np.arange(900),
         )
 
-        ratings = rate(alone)
+        clustered, robust = rate(alone), rate(alone, cluster=False)
 
-        assert ratings.clustered_error == pytest.approx(ratings.robust_error, rel=1e-3)
+        assert (clustered.errors, robust.errors) == ("clustered", "robust")
+        assert clustered.std_error == pytest.approx(robust.std_error, rel=1e-3)
 
     def test_intervals_are_students_with_sessions_less_one(self):
         """The half-width is Student's quantile on G − 1 degrees of freedom times the error."""
@@ -255,7 +254,6 @@ class TestErrors:
         )
         assert robust.rating - robust.low == pytest.approx(norm.ppf(0.95) * robust.std_error)
         assert robust.errors == "robust"
-        assert robust.clustered_error is None
 
     def test_ranks_are_bounded_by_significant_contrasts(self):
         """A rank interval counts who is significantly above and below, pair by pair."""
@@ -303,18 +301,16 @@ class TestCoverage:
         rng = np.random.default_rng(20)
         strength = np.array([-0.9, -0.4, 0.0, 0.1, 0.4, 0.8])
         truth = true_ratings(strength, spread=0.8)
-        covered = {"clustered": [], "robust": [], "model": []}
+        covered = {"clustered": [], "robust": []}
 
         for _ in range(700):
-            ratings = rate(one_history(rng, strength, spread=0.8), cluster=True)
-            off = np.abs(ratings.rating - truth)
-            covered["clustered"].append((ratings.low <= truth) & (truth <= ratings.high))
-            covered["robust"].append(off <= 1.96 * ratings.robust_error)
-            covered["model"].append(off <= 1.96 * ratings.model_error)
+            history = one_history(rng, strength, spread=0.8)
+            for errors, inside in covered.items():
+                ratings = rate(history, cluster=errors == "clustered")
+                inside.append((ratings.low <= truth) & (truth <= ratings.high))
 
         assert 0.93 - 0.016 <= np.mean(covered["clustered"]) <= 0.97 + 0.016
         assert np.mean(covered["robust"]) < 0.88
-        assert np.mean(covered["model"]) < 0.88
 
 
 def true_ratings(strength: np.ndarray, spread: float) -> np.ndarray:
@@ -424,27 +420,15 @@ class TestWarnings:
         assert any("without sessions" in line for line in none.warnings)
 
     def test_identical_sessions_keep_the_errors_of_the_model(self):
-        """Two identical sessions have errors at least as wide as the model's own."""
-        ratings = rate(encode(list("ab" * 2), list("ba" * 2), ["first"] * 4, list("sstt")))
+        """Two identical sessions have the errors of the information alone."""
+        comparisons = encode(list("ab" * 2), list("ba" * 2), ["first"] * 4, list("sstt"))
+        ratings = rate(comparisons)
+
+        model, _ = sandwich(comparisons, ratings, [np.arange(4)], 1.0)
 
         assert ratings.widened
-        assert (ratings.std_error >= ratings.model_error).all()
+        assert ratings.std_error == pytest.approx(model, rel=1e-7)
         assert (ratings.std_error > 0.3).all()
-
-    @pytest.mark.parametrize("cluster", [True, False])
-    def test_from_twenty_sessions_on_the_named_error_is_reported(self, cluster):
-        """`std_error` is then exactly the error of the kind in `errors`."""
-        pairs = list(zip("abcab", "bcaab"[::-1], strict=True))
-        first = [one for one, other in pairs if one != other] * 25
-        second = [other for one, other in pairs if one != other] * 25
-        outcome = (["first", "tie", "first", "second"] * len(first))[: len(first)]
-        session = [str(number // 3) for number in range(len(first))]
-
-        ratings = rate(encode(first, second, outcome, session), cluster=cluster)
-
-        named = {"clustered": ratings.clustered_error, "robust": ratings.robust_error}
-        assert not ratings.widened
-        assert ratings.std_error.tolist() == named[ratings.errors].tolist()
 
     def test_a_model_without_comparisons_is_not_rated(self):
         """It has NaN and a warning."""

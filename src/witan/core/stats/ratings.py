@@ -55,7 +55,7 @@ class Ratings:
         Logits, mean 0 within each group of models that chains of comparisons join; NaN for a
         model without comparisons.
     std_error : float array, shape (M,)
-        Error of the rating: the one named by `errors`, at least `model_error` if `widened`.
+        Error of the rating: the one named by `errors`, at least the model's own if `widened`.
     low, high : float arrays, shape (M,)
         The interval of the rating at `level`.
     level : float
@@ -63,11 +63,9 @@ class Ratings:
     errors : str
         ``clustered`` by session or by groups of sessions, or ``robust`` per comparison.
     widened : bool
-        Whether errors and contrasts are at least the model-based ones. With fewer than `FEW`
-        clusters (or comparisons, if robust), chance agreement would otherwise look like certainty.
-    model_error, robust_error, clustered_error : float arrays, shape (M,)
-        From the information alone; sandwich per comparison; sandwich per cluster (None without
-        clusters; NaN with only one).
+        Whether errors and contrasts are at least those of the information alone. With fewer than
+        `FEW` clusters (or comparisons, if robust), chance agreement would otherwise look like
+        certainty.
     wins, losses, ties : arrays, shape (M,)
         Comparisons by outcome, or their weight where ballots were weighted.
     rank_low, rank_high : integer arrays, shape (M,)
@@ -101,9 +99,6 @@ class Ratings:
     level: float
     errors: Errors
     widened: bool
-    model_error: Array
-    robust_error: Array
-    clustered_error: Array | None
     wins: NDArray[Any]
     losses: NDArray[Any]
     ties: NDArray[Any]
@@ -251,15 +246,16 @@ def conclude(
     counts = fit.counts
     errors: Errors = "robust" if clusters is None else "clustered"
     degrees, critical = _student(clusters, level)
-    covariances = _covariances(fit, clusters)
+    covariance = fit.centre_covariance(_squares(fit, clusters))
     rating = np.where(counts.present, fit.centring_matrix @ fit.strength, np.nan)
-    own = {name: _root(np.diag(matrix), counts.present) for name, matrix in covariances.items()}
+    std_error = _root(np.diag(covariance), counts.present)
+    contrast = _contrasts(covariance, fit)
     n_comparisons = (counts.wins.sum() + counts.tie.sum()).item()
     widened = (n_comparisons if clusters is None else clusters.n) < FEW
-    std_error, contrast = own[errors], _contrasts(covariances[errors], fit)
     if widened:
-        std_error = np.maximum(std_error, own["model"])
-        contrast = np.maximum(contrast, _contrasts(covariances["model"], fit))
+        covariance = fit.centre_covariance(None)
+        std_error = np.maximum(std_error, _root(np.diag(covariance), counts.present))
+        contrast = np.maximum(contrast, _contrasts(covariance, fit))
     ahead = rating[:, np.newaxis] - rating > critical * contrast
     return Ratings(
         models=fit.models,
@@ -270,9 +266,6 @@ def conclude(
         level=level,
         errors=errors,
         widened=widened,
-        model_error=own["model"],
-        robust_error=own["robust"],
-        clustered_error=own.get("clustered"),
         wins=counts.wins.sum(axis=1),
         losses=counts.wins.sum(axis=0),
         ties=counts.ties.sum(axis=1),
@@ -295,16 +288,12 @@ def _student(clusters: Clusters | None, level: float) -> tuple[float, float]:
     return degrees, t_quantile(0.5 + level / 2, degrees) if degrees > 0 else math.nan
 
 
-def _covariances(fit: Fit, clusters: Clusters | None) -> dict[str, Array]:
-    """Covariances of the centred strengths, by kind of error."""
-    covariances = {
-        "model": fit.centre_covariance(None),
-        "robust": fit.centre_covariance(_robust_squares(fit.counts, residuals(fit.strength))),
-    }
-    if clusters is not None:
-        factor = clusters.n / (clusters.n - 1) if clusters.n > 1 else math.nan
-        covariances["clustered"] = fit.centre_covariance(factor * clusters.squares)
-    return covariances
+def _squares(fit: Fit, clusters: Clusters | None) -> Array:
+    """Σ g gᵀ over the clusters, for a small sample; without clusters, over comparisons."""
+    if clusters is None:
+        return _robust_squares(fit.counts, residuals(fit.strength))
+    factor = clusters.n / (clusters.n - 1) if clusters.n > 1 else math.nan
+    return factor * clusters.squares
 
 
 def _root(variance: Array, is_known: NDArray[np.bool_]) -> Array:

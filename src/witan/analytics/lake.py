@@ -38,7 +38,7 @@ from witan.core.stats.leaderboard import Window
 from witan.core.stats.sums import Names
 from witan.errors import HistoryError, MissingExtra
 from witan.history import History
-from witan.history.database import Database
+from witan.history.database import Database, parse_lists
 from witan.history.schema import SUPERSEDED_SESSIONS, code_of
 
 if TYPE_CHECKING:
@@ -757,30 +757,24 @@ def _columns_by_name(names: Iterable[str], rows: Sequence[tuple[Any, ...]]) -> C
     return {name: list(values) for name, values in zip(list_columns, tables, strict=True)}
 
 
-def _parse_lists(texts: Sequence[str]) -> list[Any]:
-    """Parse JSON texts as lists."""
-    parsed: list[Any] = json.loads(f"[{','.join(texts)}]")
-    return parsed
-
-
 def _matchups(columns: Columns) -> Columns:
     """Convert rows per session and kind to a row per pair."""
     pairs: Columns = {name: [] for name in ("session", "human", "i", "j")}
     for session, human, models in zip(
-        columns["session"], columns["human"], _parse_lists(columns["models"]), strict=True
+        columns["session"], columns["human"], parse_lists(columns["models"]), strict=True
     ):
         for i, j in combinations(models, 2):
             for name, value in (("session", session), ("human", human), ("i", i), ("j", j)):
                 pairs[name].append(value)
     for name in ("wins", "losses", "ties", "p_beats"):
-        pairs[name] = [value for row in _parse_lists(columns[name]) for value in row]
+        pairs[name] = [value for row in parse_lists(columns[name]) for value in row]
     return pairs
 
 
 def _ballots(columns: Columns) -> Columns:
     lists = ("models", "own", "shares", "grades", "positions", "chars", "criteria")
     for name in (*lists, "criterion_grades"):
-        columns[name] = _parse_lists(columns[name])
+        columns[name] = parse_lists(columns[name])
     columns["own"] = [[int(each) for each in row] for row in columns["own"]]
     return columns
 

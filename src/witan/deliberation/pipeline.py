@@ -483,7 +483,7 @@ def _close_session(context: SessionContext, count: RunningCount, start_seconds: 
     seconds_before = elapsed_seconds(context.earlier_events)
     missing = tuple(_list_missing(session, count))
     status: e.Status = "degraded" if missing else "complete"
-    context.recorder.emit(
+    closing = context.recorder.emit(
         e.SessionClosed,
         status=status if session.answers else "failed",
         missing=missing,
@@ -491,7 +491,7 @@ def _close_session(context: SessionContext, count: RunningCount, start_seconds: 
         known_usd=session.cost.known_usd,
         seconds=context.clock.seconds() - start_seconds + seconds_before,
     )
-    fold.take(context.recorder.events[-1])
+    fold.take(closing)
     return fold.session()
 
 

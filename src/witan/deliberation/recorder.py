@@ -7,7 +7,7 @@ calls about to be made. Events that do not become durable in time are shown as `
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import anyio
 
@@ -19,6 +19,8 @@ from witan.deliberation.events import (
     TextWithdrawn,
 )
 from witan.deliberation.ports import Clock, Stage
+
+_Event = TypeVar("_Event", bound=Event)
 
 GATHER_SECONDS = 0.01
 """Seconds for which a round waits for more events, unless a call or the end waits for it."""
@@ -127,9 +129,11 @@ class Recorder:
         for event in earlier:
             self._store(event)
 
-    def emit(self, event: type[Event], **fields: Any) -> None:
-        """Record an event at the present time."""
-        self._store(event(seq=self._seq + 1, at=self._clock.now(), **fields))
+    def emit(self, event: type[_Event], **fields: Any) -> _Event:
+        """Record an event at the present time, and return it."""
+        made = event(seq=self._seq + 1, at=self._clock.now(), **fields)
+        self._store(made)
+        return made
 
     def record_retry(self, seat: str, stage: Stage, attempt: int, reason: str, wait: float) -> None:
         """Record a failed or stalled attempt before its successor."""

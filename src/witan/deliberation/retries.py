@@ -39,20 +39,14 @@ class Retry:
     Parameters
     ----------
     events
-        The opening, and the events that stay after it.
+        The opening again, and the events that stay after it.
     reserve
         Events that are restored if every retried seat fails again.
     """
 
+    opening: e.SessionOpened
     events: tuple[e.Event, ...]
     reserve: tuple[e.Event, ...]
-
-    @property
-    def opening(self) -> e.SessionOpened:
-        """The opening."""
-        opening = self.events[0]
-        assert isinstance(opening, e.SessionOpened)  # noqa: S101 - retries begin with one
-        return opening
 
 
 def failed_seats(session: Session) -> tuple[str, ...]:
@@ -110,7 +104,7 @@ def open_retry(
         for number, event in enumerate(events_to_keep, start=opening.seq + 1)
     )
     reserve = (_rename_session(event, opening.session) for event in _reserve(kept_events, failures))
-    return Retry((opening, *names), tuple(reserve))
+    return Retry(opening, (opening, *names), tuple(reserve))
 
 
 def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:

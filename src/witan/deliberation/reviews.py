@@ -681,7 +681,7 @@ class _Round:
             merged_ballot = rank_comparisons(comparisons, self.answers)
         else:
             merged_ballot = self._merge(reviews, own_candidates)
-        self.context.recorder.emit(
+        self.ballot_events[member.name] = self.context.recorder.emit(
             e.BallotCast,
             seat=member.name,
             round=self.number,
@@ -695,9 +695,6 @@ class _Round:
             lost=next((result.reason for result in results if result.review is None), None),
             spent=self.context.caller.collect_spent(member.name),
         )
-        event = self.context.recorder.events[-1]
-        assert isinstance(event, e.BallotCast)  # noqa: S101 - it was made as one
-        self.ballot_events[member.name] = event
         return merged_ballot.ballot
 
     def _merge(self, reviews: Sequence[Review], own_candidates: Sequence[str]) -> MergedBallot:

@@ -598,12 +598,25 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
     """
     if format is not None:
         check_format(format)
-    check_columns(columns or {})
+    columns = columns or {}
+    check_columns(columns)
     _check_prefix(session_prefix)
-    finish = _Finish(category, at, session_prefix)
-    stated_scale = Scale.parse(scale) if isinstance(scale, str) else scale
-    reading = format, columns or {}, stated_scale
-    return _read_sessions(path, reading, (answers, questions), finish, (on_problem, on_note))
+    scales = Scale.parse(scale) if isinstance(scale, str) else scale, None
+
+    def sessions() -> Iterator[SessionImport]:
+        extra = SessionExtras()
+        for file in answers:
+            extra.answers(file, on_problem)
+        for file in questions:
+            extra.questions(file, on_problem)
+        with open_source(path) as source:
+            report = ProblemReport(source.path, on_problem, reports_doubts=True, on_note=on_note)
+            content = content_of(source, format, columns)
+            if content is not None:
+                for one in read_sessions(content, columns, report, scales=scales):
+                    yield _complete(extra.join_session(one), category, at, session_prefix)
+
+    return sessions()
 
 
 def _check_prefix(prefix: str) -> None:
@@ -613,45 +626,19 @@ def _check_prefix(prefix: str) -> None:
         raise InvalidParameter("session_prefix", prefix, "text allowed in a name") from flaw
 
 
-def _read_sessions(
-    path: File,
-    reading: tuple[str | None, Mapping[str, str], Scale | None],
-    extra_files: tuple[Iterable[File], Iterable[File]],
-    finish: "_Finish",
-    callbacks: tuple[Callable[[LineProblem], None] | None, Callable[[str], None] | None],
-) -> Iterator[SessionImport]:
-    on_problem, on_note = callbacks
-    extra = SessionExtras()
-    for answers in extra_files[0]:
-        extra.answers(answers, on_problem)
-    for questions in extra_files[1]:
-        extra.questions(questions, on_problem)
-    with open_source(path) as source:
-        report = ProblemReport(source.path, on_problem, reports_doubts=True, on_note=on_note)
-        source_format, columns, scale = reading
-        content = content_of(source, source_format, columns)
-        if content is not None:
-            for one in read_sessions(content, columns, report, scales=(scale, None)):
-                yield finish(extra.join_session(one))
-
-
-class _Finish:
-    """Adds defaults to a session, and the prefix to its name."""
-
-    def __init__(self, category: str | None, at: datetime | None, prefix: str) -> None:
-        self.category, self.at, self.prefix = category, at, prefix
-
-    def __call__(self, one: SessionImport) -> SessionImport:
-        """Return the session with defaults and prefix."""
-        at = self.at if one.at is None else one.at
-        category = self.category if one.category is None else one.category
-        is_unchanged = at is one.at and category is one.category
-        complete = one if is_unchanged else replace(one, at=at, category=category)
-        if not self.prefix or one.session_record is not None:
-            return complete
-        session = self.prefix + one.session
-        ballots = tuple(replace(ballot, session=session) for ballot in one.ballots)
-        return replace(complete, session=session, ballots=ballots)
+def _complete(
+    one: SessionImport, category: str | None, at: datetime | None, prefix: str
+) -> SessionImport:
+    """Add defaults to a session, and the prefix to its name."""
+    at = at if one.at is None else one.at
+    category = category if one.category is None else one.category
+    is_unchanged = at is one.at and category is one.category
+    complete = one if is_unchanged else replace(one, at=at, category=category)
+    if not prefix or one.session_record is not None:
+        return complete
+    session = prefix + one.session
+    ballots = tuple(replace(ballot, session=session) for ballot in one.ballots)
+    return replace(complete, session=session, ballots=ballots)
 
 
 def read_sessions(

@@ -210,9 +210,6 @@ class SqliteDatabase(Database):
                 self._connection.execute(f"PRAGMA journal_mode = {safe_journal()}").fetchall()
             self._is_wal = None
 
-    def _disconnect(self) -> None:
-        self._connection.close()
-
     def reopen(self, wait: float) -> "SqliteDatabase":
         """Open another connection with a lock timeout of `wait` seconds."""
         self._require_open()
@@ -569,9 +566,6 @@ class PostgresDatabase(Database):
     def host(self) -> str:
         """The server's name or address, or the folder of its socket."""
         return str(self._connection.info.host)
-
-    def _disconnect(self) -> None:
-        self._connection.close()
 
     def reopen(self, wait: float) -> "PostgresDatabase":  # noqa: ARG002 - each transaction sets its own
         """Open another connection."""

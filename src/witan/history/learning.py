@@ -35,7 +35,7 @@ from witan.core.stats.learning import (
 )
 from witan.core.stats.priors import Severity
 from witan.core.stats.sums import Names, present_name
-from witan.history.database import Database, Params, in_list
+from witan.history.database import Database, Params, in_list, parse_lists
 from witan.history.reading import read_ballot, sessions_sharing_answers
 from witan.history.rows import COUNCIL
 from witan.history.schema import SUPERSEDED_SESSIONS, code_of
@@ -167,7 +167,10 @@ def learn(
     with database.snapshot():
         excluded = [] if exclude is None else sessions_sharing_answers(database, exclude)
         session_filter = _Filter(tuple(excluded), -1 if half is None else half, new_codes)
-        noises = {unit: _noises(database, unit, session_filter) for unit in UNITS}
+        noises = {
+            unit: session_filter.rows(database, _NOISE_SQL, MAX_SESSIONS_FOR_PRIOR, unit=unit)
+            for unit in UNITS
+        }
         comparisons_with_people = compare_with_people(_judged_sessions(database, session_filter))
         weights: Mapping[str, float] = {}
         if reviewers:
@@ -198,11 +201,6 @@ def learn(
         severity=severity,
         n_sessions={unit: len(rows) for unit, rows in noises.items()},
     )
-
-
-def _noises(database: Database, unit: Unit, session_filter: _Filter) -> Sequence[tuple[Any, ...]]:
-    """Return source and noise of the newest sessions of a unit."""
-    return session_filter.rows(database, _NOISE_SQL, MAX_SESSIONS_FOR_PRIOR, unit=unit)
 
 
 def _prior(rows: Sequence[tuple[Any, ...]], unit: Unit) -> Prior | None:
@@ -265,7 +263,7 @@ def _ballots(
 ) -> dict[str, list[StoredBallot]]:
     """Read the ballots of sessions, by session."""
     rows = _rows_of(database, _BALLOTS_SQL, sessions)
-    lists = zip(*(_parse_lists([row[at] for row in rows]) for at in (3, 4, 5)), strict=True)
+    lists = zip(*(parse_lists([row[at] for row in rows]) for at in (3, 4, 5)), strict=True)
     ballots: dict[str, list[StoredBallot]] = {}
     for (session, reviewer, human, *_), (models, *columns) in zip(rows, lists, strict=True):
         ballot = StoredBallot(
@@ -280,12 +278,6 @@ def _ballots(
 
 def _present(models: list[int], current_codes: Mapping[int, int]) -> list[int]:
     return [current_codes.get(model, model) for model in models] if current_codes else models
-
-
-def _parse_lists(texts: Sequence[str]) -> list[Any]:
-    """Parse JSON texts together, which is faster than one by one."""
-    lists: list[Any] = json.loads(f"[{','.join(texts)}]")
-    return lists
 
 
 def _rows_of(database: Database, sql: str, sessions: Sequence[str]) -> list[tuple[Any, ...]]:

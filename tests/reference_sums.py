@@ -149,8 +149,6 @@ def vote_sums(entries: Sequence[Entries]) -> VoteSums:
                 key = (bucket, code_of(vote.reviewer), human, code_of(vote.model), int(vote.own))
                 if vote.share is not None:
                     sheet.add(key, votes=1, total=vote.share)
-                if vote.grade is not None:
-                    sheet.add(key, graded=1, grades=vote.grade)
     return sheet.table(VoteSums, 5)
 
 

@@ -108,7 +108,6 @@ class TestOverall:
         graded = overall(GENERAL, {"accuracy": 8, "clarity": 6})
 
         assert graded.value == pytest.approx((0.35 * 8 + 0.20 * 6) / 0.55, abs=1e-9)
-        assert graded.weight_given == pytest.approx(0.55)
 
     def test_a_missing_criterion_has_no_ceiling(self):
         """Without a grade for accuracy there is no accuracy ceiling."""
@@ -119,11 +118,10 @@ class TestOverall:
         assert graded.value == 9.0
 
     def test_under_half_of_the_weight_gives_no_grade(self):
-        """Accuracy alone carries 0.35 of the weight, which is stated: no overall grade."""
+        """Accuracy alone carries 0.35 of the weight: no overall grade."""
         graded = overall(GENERAL, {"accuracy": 9})
 
         assert graded.value is None
-        assert graded.weight_given == 0.35
         assert overall(GENERAL, {}).value is None
 
     def test_exactly_half_of_the_weight_is_enough(self):

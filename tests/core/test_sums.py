@@ -116,7 +116,7 @@ class TestMerging:
     def test_renaming_reviewers_keeps_own_votes(self):
         """Reviewer and model columns change; the mark of own votes does not."""
         one = np.array([1])
-        votes = VoteSums(one, one * 10, one * 0, one * 30, one * 0, one, one / 2, one, one * 7.0)
+        votes = VoteSums(one, one * 10, one * 0, one * 30, one * 0, one, one / 2)
 
         merged = merge(votes, {"old": "new", "older": "new"}, HISTORY)
 

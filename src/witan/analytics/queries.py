@@ -162,11 +162,6 @@ GROUP BY bucket, reviewer, human
 """
 
 VOTES = """
-WITH votes AS (
-    SELECT bucket, reviewer, human, model, own, share, grade
-    FROM v_votes
-    WHERE {window}
-)
 SELECT
     bucket,
     reviewer,
@@ -174,10 +169,9 @@ SELECT
     model,
     own,
     COUNT(share) AS votes,
-    COALESCE(SUM(share), 0.0) AS total,
-    COUNT(grade) AS graded,
-    COALESCE(SUM(grade), 0.0) AS grades
-FROM votes
+    COALESCE(SUM(share), 0.0) AS total
+FROM v_votes
+WHERE {window}
 GROUP BY bucket, reviewer, human, model, own
 """
 

@@ -158,7 +158,7 @@ class Rubric:
 @set_by_slots
 @dataclass(frozen=True, slots=True)
 class Overall:
-    """One overall grade, the ceiling applied, and the weight graded.
+    """One overall grade, and the ceiling applied.
 
     Parameters
     ----------
@@ -166,13 +166,10 @@ class Overall:
         From 1 to 10; None if too little of the rubric was graded.
     capped_by
         The ceiling that lowered it; None if none did.
-    weight_given
-        Total weight of the graded criteria.
     """
 
     value: float | None
     capped_by: Ceiling | None
-    weight_given: float
 
 
 def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
@@ -214,12 +211,12 @@ def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
     if n_criteria_read != len(grades):
         _refuse_unknown(rubric, grades)
     if 2.0 * weight_given < rubric.total_weight - ROUNDING:
-        return Overall(None, None, weight_given)
+        return Overall(None, None)
     value = round(total / weight_given * GRAIN) / GRAIN
     capped_by = trips(rubric, value, grades)
     if capped_by is not None:
-        return Overall(capped_by.at_most, capped_by, weight_given)
-    return Overall(value, None, weight_given)
+        return Overall(capped_by.at_most, capped_by)
+    return Overall(value, None)
 
 
 @lru_cache(maxsize=64)

@@ -110,7 +110,7 @@ class VoteSums:
     """Per bucket, reviewer and model: shares of rivals beaten, own candidates apart.
 
     `own` is 1 where the reviewer wrote the candidate, else 0; `votes` counts shares and `total`
-    sums them; `graded` counts grades and `grades` sums them.
+    sums them.
     """
 
     bucket: Codes
@@ -120,8 +120,6 @@ class VoteSums:
     own: Codes
     votes: Counts
     total: Totals
-    graded: Counts
-    grades: Totals
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -133,6 +133,16 @@ class TestImport:
 
         assert all(fact in said.out for fact in (f"{file}: 1 session", "1 session already stored"))
 
+    def test_a_longer_file_on_the_same_scale_keeps_its_sessions(self, witan, write, place):
+        """However sure that scale is: one grade of a hundred decides it in the longer file."""
+        grades = [{"x": 9, "y": 2}, *({"x": 5, "y": n % 5 + 1} for n in range(99))]
+        lines = [{"session": f"q{n}", "reviewer": "r", "grades": g} for n, g in enumerate(grades)]
+        witan("import", write("a.jsonl", *lines[:9]), "--history", place)
+        said = witan("import", write("b.jsonl", *lines), "--history", place)
+
+        assert "all but 1 of 200 grades fit 1-5" in said.err
+        assert "91 sessions · 91 ballots · 9 sessions already stored" in said.out
+
     def test_several_files_are_summed_up(self, witan, write, place):
         """A line per file and a total."""
         files = [write(f"{name}.jsonl", ballot(name)) for name in ("q1", "q2")]

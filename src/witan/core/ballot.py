@@ -652,7 +652,7 @@ def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
     With `declares`, the record names the scale of its grades even if it is 1-10, for other readers;
     in a history and in whole sessions, 1-10 is the default.
     """
-    unsaid = ballot.scale is not None and ballot.scale.is_plain and not declares
+    unsaid = ballot.scale is not None and ballot.scale.is_native and not declares
     scale = None if unsaid else scale_record(ballot)
     plain: dict[str, Any] = {"session": ballot.session} if ballot.session else {}
     plain["reviewer"] = ballot.reviewer

@@ -571,7 +571,7 @@ def _parse(database: Database, session: str, seq: int, body: str) -> "Event":
 
 def ballot_bodies(ballots: Sequence[Ballot]) -> Iterator[str]:
     """Write the records of ballots as JSON; those of a table without making its ballots."""
-    if isinstance(ballots, BallotTable) and (ballots.scale is None or ballots.scale.is_plain):
+    if isinstance(ballots, BallotTable) and (ballots.scale is None or ballots.scale.is_native):
         columns = ballots.sessions, ballots.reviewers, ballots.grades
         for session, reviewer, grades in zip(*columns, strict=True):
             start = {"session": session} if session else {}

@@ -82,6 +82,18 @@ class TestContainer:
         assert f":{port}/healthz" in text
         assert f'"{port}"' in command
 
+    @pytest.mark.parametrize("name", ["Containerfile", "witan.service"])
+    def test_seats_of_the_example_environment_are_installed(self, name):
+        """Providers that need an extra have it in the image and in the service."""
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        text = (DEPLOY / name).read_text(encoding="utf-8")
+        [extras] = re.findall(r"pip install.*\[([\w,]+)\]", text)
+        members = variables()["WITAN_MEMBERS"].split(",")
+        providers = {member.partition(":")[0] for member in members}
+
+        assert providers & {*project["optional-dependencies"]} == {"anthropic", "google"}
+        assert providers & {*project["optional-dependencies"]} <= set(extras.split(","))
+
     @pytest.mark.slow
     def test_pip_commands_of_the_container_file_install_a_server(self, tmp_path):
         """They run unchanged in a new environment; the wheel has all assets."""

@@ -416,6 +416,18 @@ class TestHostileChange:
         assert "token: none" in done.summary, done.out + done.err
         assert {each.token for each in github.received} == {"Bearer hush-hush"}
 
+    def test_seats_of_the_tutorial_are_installed(self):
+        """The keys of its workflow belong to providers that need no extra, or get it."""
+        action = yaml.safe_load((ROOT / "action.yml").read_text())
+        [step] = [each for each in action["runs"]["steps"] if "SOURCE" in each.get("env", {})]
+        page = (ROOT / "docs" / "tutorials" / "gate-a-pull-request.md").read_text()
+        keys = set(re.findall(r"secrets\.(\w+)_API_KEY", page))
+
+        assert step["env"]["EXTRAS"] == "${{ inputs.extras }}"
+        assert step["run"].rstrip().endswith('"$SOURCE[$EXTRAS]"')
+        assert keys == {"OPENAI", "ANTHROPIC"}
+        assert "anthropic" in action["inputs"]["extras"]["default"].split(",")
+
     @pytest.mark.slow  # makes an environment
     def test_the_environment_is_made_without_modules_of_the_change(self, tmp_path):
         """A `venv.py` or `pip.py` of the checkout is not imported."""

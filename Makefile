@@ -25,10 +25,11 @@ check-code: $(VENV)/.test
 fast-tests: $(VENV)/.test
 	@$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
 
-# One after another: they bring many processes of their own, or measure what this one holds. Then
-# every property once more, on fifteen times as many drawn examples.
+# Two at a time, since they bring many processes of their own; what measures seconds has the machine
+# to itself. Then every property once more, on fifteen times as many drawn examples.
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow and not alone" -n 2
+	$(BIN)/python -m pytest -m alone
 	$(BIN)/python -m pytest -m "hypothesis and not slow" -n $(WORKERS) --hypothesis-profile=deep
 
 bench: $(VENV)/.test

@@ -62,7 +62,8 @@ LONG = (
     "test_start_up", "test_cli_history", "test_cli_misconfigured", "test_cli_demo",
     "test_cli_ceiling", "test_cli_losing", "test_cli_vote", "test_http_connections", "test_openai_",
     "test_calls", "test_tools", "test_web_", "test_docs", "pref_voting", "test_uncertainty",
-    "test_left_out", "test_council",
+    "test_left_out", "test_council", "test_posterior", "test_shown_is_kept", "test_kill",
+    "test_a_night_of_judging", "test_deploy", "test_real_ballots",
 )  # fmt: skip
 """Files of five seconds and more, those that wait first: the code is checked beside them."""
 

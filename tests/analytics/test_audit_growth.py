@@ -36,6 +36,7 @@ def wide_session(n_candidates: int) -> SessionImport:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_cost_grows_with_the_square_of_the_candidates(tmp_path):
     """Twice the candidates are four times the pairs, and at most five times the CPU time."""
     places = {}

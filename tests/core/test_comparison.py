@@ -200,6 +200,7 @@ class TestCancellation:
     """The caller's check runs often enough to stop the work."""
 
     @pytest.mark.slow
+    @pytest.mark.alone
     def test_the_check_runs_in_short_intervals(self):
         """Once the ballots are read, four thousand sessions are counted in small pieces."""
         cast = [
@@ -219,6 +220,7 @@ class TestCancellation:
         assert np.diff(times)[1:].max() < 0.5
 
     @pytest.mark.slow
+    @pytest.mark.alone
     def test_time_is_linear_in_the_number_of_sessions(self):
         """Eight times as many sessions take about eight times as long."""
         graded = [name for name, rule in RULES.items() if rule.needs == "grades"]

@@ -257,6 +257,7 @@ def turned(lesson):
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_time_is_bounded_in_a_long_history(tmp_path):
     """Sessions with people's votes beyond the newest add nothing to the time it takes."""
     with History.open(tmp_path / "h.sqlite") as history:

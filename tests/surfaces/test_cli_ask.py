@@ -331,6 +331,7 @@ class TestPipe:
         assert "question is empty" in done.stderr
 
     @pytest.mark.slow
+    @pytest.mark.alone
     def test_a_session_takes_little_more_than_a_second(self, seats):
         """With instant members it ends 1.3 s after the process starts."""
         seconds = []

@@ -152,6 +152,7 @@ class TestTerminal:
         assert min(shares) < 1 / 3
 
     @pytest.mark.slow
+    @pytest.mark.alone
     def test_the_first_frame_appears_at_once(self, demo_run):
         """Within a quarter of a second of the start."""
         seconds = [demo_run.first_seconds]
@@ -161,6 +162,7 @@ class TestTerminal:
         assert min(seconds) < 0.25
 
     @pytest.mark.slow
+    @pytest.mark.alone
     def test_it_takes_a_few_seconds(self, demo_run):
         """Long enough to watch, short enough to watch to the end."""
         assert demo_run.status == 0

@@ -41,6 +41,7 @@ def fresh(members: list[str], **options: object) -> dict:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_brief_time_for_calls_is_enough_for_brief_calls():
     """Members that answer at once do so in 0.3 s, though the process has only just begun."""
     with MisbehavingServer() as server:
@@ -55,6 +56,7 @@ def test_a_brief_time_for_calls_is_enough_for_brief_calls():
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.skipif(find_spec("anthropic") is None, reason="needs the package of the provider")
 def test_libraries_of_providers_are_imported_before_the_clock_starts():
     """A refused key takes no longer to hear of than the request, however long the import."""

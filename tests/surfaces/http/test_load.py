@@ -15,6 +15,7 @@ from services import write_config
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.slow,
+    pytest.mark.alone,
     pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="there is no /proc to read"),
 ]
 

@@ -153,7 +153,7 @@ class TestWatching:
 
         assert page.evaluate("document.activeElement.textContent") == held
 
-    @pytest.mark.slow
+    @pytest.mark.alone
     def test_eight_streaming_answers_leave_the_page_smooth(self, page, server):
         """Eight members send twenty pieces a second each, and no frame takes long."""
         seats = [f"member{n}" for n in range(8)]
@@ -220,6 +220,7 @@ class TestReading:
 
         assert reading_page.evaluate("document.documentElement.scrollWidth") == width
 
+    @pytest.mark.alone
     def test_the_first_paint_is_fast(self, reading_page):
         """Within half a second in one of twenty loads, as other work may delay most."""
         paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"

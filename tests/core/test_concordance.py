@@ -77,6 +77,14 @@ def test_candidates_known_to_be_equal_share_the_first_place():
 class TestConcordance:
     """Batched concordance equals concordance per session."""
 
+    @pytest.mark.parametrize("rest", ["x: a > b > c", "x: a > b"])
+    def test_a_ballot_with_one_candidate_changes_no_concordance(self, rest):
+        """It compares nobody, whether the others are complete or not."""
+        cast = ballots(rest, "y: b = a > c", "z: c > a > b")
+        lone = ballots("v: c", "w: a")
+
+        assert tally([*cast, *lone], "borda").kendall_w == tally(cast, "borda").kendall_w
+
     @given(seed=st.integers(0, 10_000), gaps=st.booleans())
     def test_concordance_equals_that_of_each_session(self, seed, gaps):
         """Ties, gaps and unranked candidates are included."""

@@ -79,8 +79,9 @@ def kendall_w(ranks: Floats) -> float | None:
 
         W = 12 Σ (R[c] − R̄)² / (m² (n³ − n) − m Σ T[r]).
 
-    For incomplete ballots, through the identity W = (1 + (m − 1) ρ̄) / m with ρ̄ the mean Spearman
-    correlation over pairs of ballots, each on the candidates that both rank (two at least).
+    A ballot with one candidate compares nobody and does not count. For incomplete ballots, through
+    the identity W = (1 + (m − 1) ρ̄) / m with ρ̄ the mean Spearman correlation over pairs of ballots,
+    each on the candidates that both rank (two at least).
 
     Parameters
     ----------
@@ -97,6 +98,8 @@ def kendall_w(ranks: Floats) -> float | None:
     Kendall and Babington Smith, Annals of Mathematical Statistics 10 (1939) 275–287; Kendall,
     Rank Correlation Methods, 1948, chapter 6.
     """
+    ranks = ranks[(~np.isnan(ranks)).sum(axis=1) >= 2]
+    ranks = ranks[:, ~np.isnan(ranks).all(axis=0)]
     n_ballots, n_candidates = ranks.shape
     if n_ballots < 2 or n_candidates < 2:
         return None
@@ -220,21 +223,22 @@ def kendall_ws(profile: Profile) -> list[float | None]:
 
 
 def _w_of_session(profile: Profile, column: int) -> float | None:
-    ranks = profile.ranks[:, :, column]
-    return kendall_w(ranks[:, ~np.isnan(ranks).all(axis=0)])
+    return kendall_w(profile.ranks[:, :, column])
 
 
 def _w_of_block(places: NDArray[np.int32]) -> Floats:
     """W of sessions, (R, C, S) → (S,); NaN if undefined."""
     ranked = places > 0
+    comparing = ranked.sum(axis=1, keepdims=True) >= 2
+    ranked &= comparing
     present = np.logical_or.reduce(ranked, axis=0)
-    complete = (ranked == present).all(axis=(0, 1))
+    complete = ((ranked == present) | ~comparing).all(axis=(0, 1))
     w = np.full(complete.shape, np.nan)
     for compute, of_kind in ((_w_of_complete, complete), (_w_of_incomplete, ~complete)):
         sessions = of_kind.nonzero()[0]
         if len(sessions):
             w[sessions] = compute(places[:, :, sessions], ranked[:, :, sessions])
-    return np.where(present.sum(axis=0) >= 2, w, np.nan)
+    return np.where(comparing.sum(axis=(0, 1)) >= 2, w, np.nan)
 
 
 def _w_of_complete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Floats:
@@ -242,12 +246,12 @@ def _w_of_complete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Floa
 
     A candidate tied with t − 1 others contributes t² − 1 to the t³ − t of its group.
     """
-    present = ranked[0]
-    m, n = len(places), present.sum(axis=0)
-    sums = places.sum(axis=0) / 2
+    present = np.logical_or.reduce(ranked, axis=0)
+    m, n = np.logical_or.reduce(ranked, axis=1).sum(axis=0), present.sum(axis=0)
+    sums = (places * ranked).sum(axis=0) / 2
     away = np.where(present, sums - sums.sum(axis=0) / np.maximum(n, 1), 0.0)
     alike = (places[:, :, np.newaxis] == places[:, np.newaxis]) & present
-    tied = np.where(present, alike.sum(axis=2) ** 2 - 1, 0).sum(axis=(0, 1))
+    tied = np.where(ranked, alike.sum(axis=2) ** 2 - 1, 0).sum(axis=(0, 1))
     room = m**2 * (n**3 - n) - m * tied
     with np.errstate(divide="ignore", invalid="ignore"):
         w: Floats = np.where(room > 0, 12 * (away**2).sum(axis=0) / room, np.nan)
@@ -256,10 +260,11 @@ def _w_of_complete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Floa
 
 def _w_of_incomplete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Floats:
     """W from mean correlations of ballot pairs over their common candidates."""
-    m, n_candidates, n_sessions = places.shape
+    n_ballots, n_candidates, n_sessions = places.shape
+    m = np.logical_or.reduce(ranked, axis=1).sum(axis=0)
     ahead = np.sign(places[:, :, np.newaxis] - places[:, np.newaxis])
     total, times = np.zeros(n_sessions), np.zeros(n_sessions)
-    every_first, every_second = pair_indices(m)
+    every_first, every_second = pair_indices(n_ballots)
     step = max(1, BLOCK_CELLS // (n_candidates**2 * n_sessions))
     for start in range(0, len(every_first), step):
         first, second = every_first[start : start + step], every_second[start : start + step]

@@ -248,7 +248,7 @@ class TestMeasures:
 
         assert (said.status, said.out) == (2, "")
         assert "no row has a right answer in the field reference" in said.err
-        assert stored(place) == []
+        assert not place.exists()
 
     def test_the_first_run_explains_how_people_vote(self, witan, question, seats):
         """It asks the questions; then people vote."""
@@ -271,7 +271,7 @@ class TestMoney:
         assert bill["parts"] == {"council": 42, "self": 36, "jury": 18}
         assert bill["calls"] == 96
         assert 0 < bill["expected_usd"] < bill["worst_usd"]
-        assert stored(place) == []
+        assert not place.exists()
 
     def test_the_ceiling_is_never_exceeded(self, witan, rows, seats, place):
         """Money spent on one arm is missing for another; a higher ceiling continues."""

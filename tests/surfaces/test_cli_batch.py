@@ -1,6 +1,7 @@
 """``witan batch``, black box: one session per row, under one ceiling, also after kills."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -177,10 +178,10 @@ class TestRows:
         seats = write_council(tmp_path, cyd=None)[:4]
         rest = ["--no-rubric-scoring", "--history", place]
         refused = witan("batch", questions, *seats, *rest)
-        begun = n_sessions(place)
+        began = place.exists()
         judged = witan("batch", pairs, *("--jury" if x == "--member" else x for x in seats), *rest)
 
-        assert (refused.status, refused.out, begun) == (2, "", (0, 0))
+        assert (refused.status, refused.out, began) == (2, "", False)
         assert "each would rank one answer alone" in refused.err
         assert [each["status"] for each in lines(judged.out)] == ["complete"]
 
@@ -689,7 +690,7 @@ class TestMoney:
 
         assert (said.json["rows"], said.json["calls"]) == (6, 18)
         assert 0 < said.json["expected_usd"] < said.json["worst_usd"]
-        assert n_sessions(place) == (0, 0)
+        assert not place.exists()
 
     def test_the_ceiling_is_never_exceeded(self, witan, texts, priced, place):
         """Rows beyond it are not begun; under a higher one they are."""
@@ -782,11 +783,11 @@ class TestMoney:
         """Each such seat is named, and no call is made; finished rows need no price."""
         unpriced = ["--jury", "one=cmd:cat", "--jury", "two=cmd:cat", "--history", place]
         said = witan("batch", texts, *unpriced, "--max-cost", 1)
-        begun = n_sessions(place)
+        began = place.exists()
         witan("batch", texts, *jury)
         again = witan("batch", texts, *jury, "--max-cost", 1)
 
-        assert (said.status, said.out, begun) == (2, "", (0, 0))
+        assert (said.status, said.out, began) == (2, "", False)
         assert "the price of one and two is unknown, so --max-cost cannot be enforced" in said.err
         assert "--price one=IN,OUT --price two=IN,OUT" in said.err
         assert len(lines(again.out)) == 6
@@ -1018,6 +1019,47 @@ class TestRefusals:
 
         assert said.status == 2
         assert words in " ".join(said.err.split())
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            ["--mode", "best"],
+            ["--rule", "bordda"],
+            ["--pairs", 3],
+            ["-o", "nowhere/out.jsonl"],
+            ["--jury", "script:nowhere.toml"],
+            ["--max-cost", 1, "--price", "nobody=1,1"],
+            ["--spark"],
+            ["--dry-run"],
+        ],
+        ids=str,
+    )
+    def test_a_batch_that_does_not_run_creates_no_history(self, witan, tmp_path, jury, options):
+        """Nor a folder for it."""
+        rows = write_rows(tmp_path / "rows.jsonl", [{"text": "x"}])
+        new = tmp_path / "new" / "history.sqlite"
+        said = witan("batch", rows, *jury[:-2], "--history", new, *options)
+
+        assert said.status == (0 if "--dry-run" in options else 2)
+        assert not new.parent.exists()
+        if "--spark" in options:
+            assert str(new) in said.err
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+    def test_ctrl_c_while_rows_are_read_says_that_no_model_was_called(self, tmp_path):
+        """Its status is that of an interrupted batch."""
+        pipe = tmp_path / "rows.jsonl"
+        os.mkfifo(pipe)
+        command = [sys.executable, "-m", "witan", "batch", pipe]
+        with (
+            subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process,  # noqa: S603 - our own command
+            pipe.open("w", encoding="utf-8"),  # opened once the batch reads it
+        ):
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+
+        assert process.returncode == 130
+        assert err == "interrupted before the first row; no model was called\n"
 
     def test_help_names_files_and_exit_statuses(self, witan):
         """It names the signals that interrupt a batch, too."""

@@ -47,6 +47,38 @@ class TestRecording:
         assert witan("ask", "Is it so?", "--no-history", *seats).status == 0
         assert not place.parent.exists()
 
+    @pytest.mark.parametrize(
+        "mistake",
+        [
+            ["--rule", "bordda"],
+            ["--weight", "nobody=2"],
+            ["--member", "script:nowhere.toml"],
+            ["--continue", "nothing"],
+            ["--max-cost", 0.000001, "--price", "ada=1,1"],
+            ["--param", "foo=1"],
+        ],
+        ids=lambda mistake: mistake[0],
+    )
+    def test_a_question_that_cannot_be_asked_creates_no_history(self, witan, seats, place, mistake):
+        """Nor a folder for it; neither do other commands for a missing session."""
+        assert witan("ask", "Is it so?", *seats, *mistake).status in (2, 4)
+        for command in ("resume", "retry", "rejudge"):
+            assert witan(command, "nothing").status == 2
+        assert not place.parent.exists()
+
+    def test_a_missing_history_is_created_by_any_session(self, witan, seats, tmp_path):
+        """Also by one that judges the answers of a file, or a text."""
+        file, places = tmp_path / "told.json", [tmp_path / f"{n}" / "new.sqlite" for n in range(3)]
+        witan("ask", "Is it so?", *seats, "--save", file, "--history", places[0])
+        witan("rejudge", file, *seats[:-2], "--history", places[1])
+        jury = ["--jury" if each == "--member" else each for each in seats[:-2]]
+        witan("judge", file, *jury, "--history", places[2])
+        counts = [
+            len(witan("sessions", "--history", each, "--json").json["sessions"]) for each in places
+        ]
+
+        assert counts == [1, 1, 1]
+
     def test_recording_can_be_switched_off_by_setting(self, witan, seats, place, monkeypatch):
         """Until a history is named explicitly."""
         monkeypatch.setenv("WITAN_HISTORY_ENABLED", "false")

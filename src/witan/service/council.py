@@ -432,6 +432,8 @@ class Council(BaseCouncil):
         return super()._make_context(opened, earlier, listener, max_calls)
 
     async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
+        if self._recorder is not None:
+            await self._recorder.open_late()
         view = self._views.pop(context.opening.session, None)
         if view is not None:
             self._group.start_soon(view.refresh)

@@ -1,5 +1,6 @@
 """Opening of the history for commands, and rescue files."""
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterable
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING
 from witan.errors import HistoryError, WitanError
 
 if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
     from witan.deliberation.session import Session
     from witan.history import History, LockWait
     from witan.history.history import ForgetResult
@@ -95,17 +98,25 @@ class RecordingPlace:
         The option that commands need to find it again: nothing, or `` --history URL``.
     is_own
         Whether it is a private file of the user.
+    folder
+        Folder of an empty stand-in, which `history` is until the first session creates the
+        history; None: the history exists.
     """
 
     history: "History"
     option: str = ""
     is_own: bool = True
+    folder: "TemporaryDirectory[str] | None" = None
+
+    def close(self) -> None:
+        """Close the history, and delete a stand-in."""
+        self.history.close()
+        if self.folder is not None:
+            self.folder.cleanup()
 
 
 def load_history_config(path: Path | None, url: str | None = None) -> "Config":
     """Return the configuration with the history of an option."""
-    import os
-
     from witan.service.config.configuration import load_config
 
     return load_config(os.environ, Path.cwd(), path, history=url)
@@ -192,8 +203,34 @@ def _open_writable(config: "Config", say: Callable[[str], None]) -> "History":
     return history
 
 
+def open_stand_in(config: "Config") -> "tuple[History, TemporaryDirectory[str]] | None":
+    """Open an empty history in place of one that does not exist yet.
+
+    None if it exists or cannot be created.
+    """
+    from tempfile import TemporaryDirectory
+
+    from witan.history import History, parse_location
+
+    place = history_place(config)
+    if history_exists(place):
+        return None
+    file = Path(parse_location(place))
+    above = next(each for each in file.absolute().parents if is_path(each))
+    if not (above.is_dir() and os.access(above, os.W_OK)):
+        return None
+    folder = TemporaryDirectory(prefix="witan-")
+    with ExitStack() as undo:
+        undo.callback(folder.cleanup)
+        history = History.open(Path(folder.name) / "history.sqlite")
+        undo.pop_all()
+    history.database.location = str(file)  # for its messages
+    history.aliases, history.keep_days = config.aliases, config.history.keep_days
+    return history, folder
+
+
 def open_recording(
-    config: "Config", file: Path | None, say: Callable[[str], None]
+    config: "Config", file: Path | None, say: Callable[[str], None], *, late: bool = False
 ) -> RecordingPlace | None:
     """Open the history for a session; None without recording.
 
@@ -203,18 +240,21 @@ def open_recording(
         The named configuration file, if any.
     say
         Called with a sentence about waiting.
+    late
+        Whether the first session creates the history if it does not exist.
     """
     settings = config.history
     if not settings.enabled and not settings.by_option:
         return None
-    history = _open_writable(config, say)
+    stand_in = open_stand_in(config) if late else None
+    history, folder = stand_in or (_open_writable(config, say), None)
     # Without these options a command uses another history.
     is_named_by_user = settings.by_option or (
         file is not None and settings.source == str(Path.cwd() / file)
     )
     place = history.url if history.url.startswith("postgresql:") else history_place(config)
     option = f" --history {shlex.quote(place)}" if is_named_by_user else ""
-    return RecordingPlace(history, option, settings.is_own)
+    return RecordingPlace(history, option, settings.is_own, folder)
 
 
 def is_path(name: str | Path) -> bool:

@@ -195,6 +195,8 @@ class SessionRecorder:
         before any call. None: a rescue file.
     say
         Called with a sentence when the end waits for another process; by default logged.
+    late
+        Whether the history is opened only with the first session.
 
     Attributes
     ----------
@@ -219,8 +221,9 @@ class SessionRecorder:
         *,
         file: Path | None = None,
         say: Callable[[str], None] | None = None,
+        late: bool = False,
     ) -> None:
-        self._destination = history
+        self._destination, self._is_late = history, late
         self._aliases, self.keep_days = aliases, keep_days
         self._file, self._say = file, say
         self._history: History | None = None
@@ -245,7 +248,20 @@ class SessionRecorder:
 
     async def open(self) -> None:
         """Open the history, and check that it is writable."""
-        if self._destination is not None:
+        if not self._is_late:
+            await self._open()
+
+    async def open_late(self) -> None:
+        """Open a history that the session of the journal creates, before its first call."""
+        if self._is_late and self._history is None and self._journal is not None:
+            await self._open()
+            self._journal.start_recording(self._new_recording())
+
+    def _new_recording(self) -> "Recording | None":
+        return None if self._history is None else self._history.recording()
+
+    async def _open(self) -> None:
+        if self._destination is not None and self._history is None:
             self._history = await anyio.to_thread.run_sync(self._open_history, self._destination)
             from witan.history.history import FileGuard
 
@@ -288,6 +304,8 @@ class SessionRecorder:
         judges: Collection[str] = (),
     ) -> Lessons:
         """Return the history's lessons for the council."""
+        if self._history is None and self._is_late:
+            return Lessons()
         assert self._history is not None  # noqa: S101 - a council learns only while it is open
         return self._history.learn(reviewers, exclude=exclude, judges=judges)
 
@@ -309,8 +327,8 @@ class SessionRecorder:
     def open_journal(self, session: str, listener: Listener | None) -> Listener:
         """Create the journal of a session, with its listener."""
         recording = self._open_recordings.pop(session, None)
-        if recording is None and self._history is not None:
-            recording = self._history.recording()
+        if recording is None:
+            recording = self._new_recording()
         self._has_waited = False
         resumed = self._resumed_sessions.pop(session, None)
         journal = self._journal = _Journal(self, recording, listener, resumed, self._file)
@@ -335,6 +353,8 @@ class SessionRecorder:
         HistoryError
             If it is not stored, or a session has this name.
         """
+        if self._is_late:
+            await self._open()
         if self._history is not None:
             recording = self._history.recording()
             recording.append(opening)
@@ -350,6 +370,8 @@ class SessionRecorder:
         HistoryConflict
             If the stored record has ended, has more events, or differs.
         """
+        if self._is_late:
+            await self._open()
         begun = session.id in self._open_recordings
         if self._history is not None and not begun:
             location = self._history.database.location
@@ -497,6 +519,14 @@ class _Journal:
             self._record(self._resumed_session.take(event))
         elif self._recording is not None:
             self._recording.append(event)
+
+    def start_recording(self, recording: "Recording | None") -> None:
+        """Record in a history that was opened after the journal."""
+        self._recording = recording
+        self._record(self.events)
+        for event in self.events:
+            if isinstance(event, SessionOpened) and self._recorder is not None:
+                self._recorder.attach_recording(event.session, recording)
 
     def _record(self, events: Iterable[Event]) -> None:
         if self._recording is not None:

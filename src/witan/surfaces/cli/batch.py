@@ -1,11 +1,13 @@
 """``witan batch``: a data set through a council, row by row."""
 
 import json
+import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from errno import ENOENT
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -47,6 +49,7 @@ from witan.surfaces.report.batch import ceiling_text, progress_text
 from witan.surfaces.terminal import console, echo, is_terminal, say, style_line
 
 if TYPE_CHECKING:
+    from witan.history import History
     from witan.service.arms import ArmBatch
     from witan.service.batch import Batch, Progress
     from witan.service.batch_rows import BatchRow, RowResult
@@ -205,9 +208,31 @@ interrupted by Ctrl-C, SIGTERM or a closed terminal.""",
 )
 def batch_command(file: str, output: str | None, as_json: bool, **options: Any) -> int:
     """Run a data set through a council, row by row."""
+    with ExitStack() as stack:
+        try:
+            tasks = _read_tasks(file, options)
+            planning = options["dry_run"]
+            with _stand_in_history(options) as stand_in:
+                # All else is checked before a history is created.
+                if stand_in is not None and not planning:
+                    _check_folder(output)
+                    check_prices(_make_batch(stand_in, tasks, options, lambda _: None))
+                history = stand_in if planning else None
+                batch = _make_batch(history or _open_history(stack, options), tasks, options, say)
+                if planning:
+                    print_result(batch.bill(), as_json=as_json)
+                    return 0
+            check_prices(batch)
+            stream = None if output in (None, "-") else _open_results(stack, output, file)
+        except KeyboardInterrupt:
+            echo("interrupted before the first row; no model was called", err=True)
+            return Status.INTERRUPTED
+        return _run(batch, stream, as_json=as_json)
+
+
+def _read_tasks(file: str, options: Mapping[str, Any]) -> "list[BatchRow]":
     from witan.files.ballots.formats import NO_ROWS, read_rows
     from witan.service.batch_rows import read_batch_rows
-    from witan.service.history_access import load_history_config, open_recording
 
     columns, texts = dict(options["columns"]), options["texts"]
     tasks = read_batch_rows(read_rows(file), file, columns, texts, say)
@@ -218,28 +243,52 @@ def batch_command(file: str, output: str | None, as_json: bool, **options: Any) 
         say(
             f"several rows have the id {list_text(repeated)}; use `row` to tell their results apart"
         )
+    return tasks
 
-    place = open_recording(
-        load_history_config(options["config"], options["history"]), options["config"], say
-    )
+
+def _open_history(stack: ExitStack, options: Mapping[str, Any]) -> "History":
+    """Open the history that records the batch."""
+    from witan.service.history_access import load_history_config, open_recording
+
+    config = load_history_config(options["config"], options["history"])
+    place = open_recording(config, options["config"], say)
     if place is None:
         problem = "a batch needs a history, and history.enabled is false; name one with --history"
         raise click.UsageError(problem)
-    with ExitStack() as stack:
-        stack.callback(place.history.close)
-        batch = _make_batch(place.history, tasks, options, say)
-        if options["dry_run"]:
-            print_result(batch.bill(), as_json=as_json)
-            return 0
-        check_prices(batch)
-        stream = None if output in (None, "-") else stack.enter_context(_open(output, file))
-        if stream is not None and stream.readable():
-            if not lock(stream):
-                problem = f"another run of witan is writing {output}; wait, or choose another -o"
-                raise click.UsageError(problem)
-            _check_results(stream)
-            stream.truncate(0)
-        return _run(batch, stream, as_json=as_json)
+    stack.callback(place.history.close)
+    return place.history
+
+
+@contextmanager
+def _stand_in_history(options: Mapping[str, Any]) -> "Iterator[History | None]":
+    """Open an empty history for one that does not exist yet; None if it does."""
+    from witan.service.history_access import load_history_config, open_stand_in
+
+    stand_in = open_stand_in(load_history_config(options["config"], options["history"]))
+    if stand_in is None:
+        yield None
+        return
+    history, folder = stand_in
+    with folder, history:
+        yield history
+
+
+def _check_folder(output: str | None) -> None:
+    """Refuse results in a folder that does not exist."""
+    if output is not None and not Path(output).parent.is_dir():
+        raise _unwritable(output, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
+
+
+def _open_results(stack: ExitStack, output: str, file: str) -> TextIO:
+    """Open the file of results, locked and empty."""
+    stream = stack.enter_context(_open(output, file))
+    if stream.readable():
+        if not lock(stream):
+            problem = f"another run of witan is writing {output}; wait, or choose another -o"
+            raise click.UsageError(problem)
+        _check_results(stream)
+        stream.truncate(0)
+    return stream
 
 
 def _open(path: str, file: str) -> TextIO:
@@ -306,7 +355,10 @@ def _seat(
 
 
 def _make_batch(
-    history: Any, tasks: "list[BatchRow]", options: Mapping[str, Any], say: Callable[[str], None]
+    history: "History",
+    tasks: "list[BatchRow]",
+    options: Mapping[str, Any],
+    say: Callable[[str], None],
 ) -> "Batch | ArmBatch":
     """Seat the council, and with arms their jury; make the batch."""
     from witan.service.batch import Batch, BatchOptions

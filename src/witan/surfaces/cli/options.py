@@ -245,8 +245,16 @@ recording_options = section("History", history_option, no_history_option)
 """Options of the history that records a session."""
 
 
-def open_record(options: Mapping[str, Any], say: Callable[[str], None]) -> "RecordingPlace | None":
-    """Open the history to record in, or None."""
+def open_record(
+    options: Mapping[str, Any], say: Callable[[str], None], *, late: bool = False
+) -> "RecordingPlace | None":
+    """Open the history to record in, or None.
+
+    Parameters
+    ----------
+    late
+        Whether the first session creates the history if it does not exist.
+    """
     from witan.service.history_access import load_history_config, open_recording
 
     if options["no_history"] and options["history"] is not None:
@@ -255,7 +263,8 @@ def open_record(options: Mapping[str, Any], say: Callable[[str], None]) -> "Reco
         return None
     file: Path | None = options.get("config")
     try:
-        return open_recording(load_history_config(file, options["history"]), file, say)
+        config = load_history_config(file, options["history"])
+        return open_recording(config, file, say, late=late)
     except HistoryError as error:
         remedy = f"{error.remedy}, or use --no-history"
         raise HistoryError(error.location, error.problem, remedy) from None

@@ -256,6 +256,26 @@ class TestFiles:
 
         assert learn_weights(everyone) == learn_reliability(everyone)
 
+    @pytest.mark.parametrize("n_lone", [1, 2], ids=["a block", "one by one"])
+    def test_a_ballot_with_one_candidate_teaches_nothing(self, n_lone):
+        """It is no share of 0 of its candidate, which would lower what the others think of it."""
+        cast = [
+            replace(one, session=session)
+            for session in "123"
+            for one in ballots("x: a > b > c", "y: b > a > c", "z: a > c > b", "w: c > a = b")
+        ]
+        lone = [
+            replace(one, session=session)
+            for session in "123"
+            for one in ballots(*["v: a"] * n_lone)
+        ]
+
+        def weights(votes):
+            everyone, _ = prepare(votes, Settings.of("weighted_borda"))
+            return [{name: one[name] for name in "wxyz"} for one in learn_reliability(everyone)]
+
+        assert weights([*cast, *lone]) == weights(cast)
+
     def test_stored_shares_teach_the_same_weights(self):
         """The same sessions as shares give the same weights for one more."""
         shares = {"x": [1, 0.5, 0], "y": [1, 0.5, 0], "z": [1, 0.5, 0], "w": [0, 0.5, 1]}

@@ -252,7 +252,7 @@ def _measure_block(electorates: Sequence[Electorate]) -> Iterator[dict[str, floa
     assert profile.lengths is not None  # noqa: S101 - as `stack` makes it
     lengths = profile.lengths[:, np.newaxis]
     shares = (lengths - profile.places / 2) / np.maximum(lengths - 1, 1)
-    shares[profile.places == 0] = np.nan
+    shares[(profile.places == 0) | (lengths < 2)] = np.nan
     taus = np.full((profile.n_reviewers, profile.n_sessions), np.nan)
     if profile.n_reviewers > 2:
         for row in range(profile.n_reviewers):
@@ -276,9 +276,9 @@ def _correlations(shares: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _shares(vote: Vote) -> list[float]:
-    """Share of rivals below each candidate on a ballot; NaN: no vote."""
-    rivals = max(vote.length - 1, 1)
-    return [(vote.length - place / 2) / rivals if place else nan for place in vote.places]
+    """Share of rivals below each candidate on a ballot; NaN: no vote, or no rival."""
+    n = vote.length
+    return [(n - place / 2) / (n - 1) if place and n > 1 else nan for place in vote.places]
 
 
 def _mean(shares: Floats) -> Floats:

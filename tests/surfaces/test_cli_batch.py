@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from council_servers import council_server
-from scripts import write_council, write_rows, write_script
+from scripts import grade_words, write_council, write_rows, write_script
 from witan.core.stats.distributions import t_quantile
 from witan.errors import WitanError
 from witan.history import History
@@ -128,6 +128,35 @@ class TestRows:
         assert "for rows like these, at 95% confidence)." in said.err
         [text] = json.loads(few.err)["texts"]
         assert (text["text"], text["rows"], text["interval"]) == ("text", 4, None)
+
+    @pytest.mark.parametrize(
+        ("n_questions", "population"),
+        [(1, "more texts of this question"), (3, "more texts of the same questions")],
+    )
+    def test_few_questions_say_nothing_about_others(
+        self, witan, tmp_path, jury, n_questions, population
+    ):
+        """However many rows there are, the intervals are for texts of the same questions."""
+        rows = [
+            {"question": f"Why {n % n_questions}?", "text": f"{'ice' if n % 4 else 'moraine'} {n}"}
+            for n in range(12)
+        ]
+        path = write_rows(tmp_path / "rows.jsonl", rows)
+        said = witan("batch", path, *jury, "--pass-mark", 6).err
+
+        assert f" of {population}, at 95% confidence)." in said
+        assert f" for {population}, at 95% confidence)." in said
+        assert "rows like these" not in said
+
+    def test_the_intervals_of_several_texts_name_few_questions(self, witan, tmp_path, jury):
+        """A sentence below the table says what they are for."""
+        rows = [
+            {"question": "Which?", "texts": {"old": f"ice {n}", "new": f"{word} {n}"}}
+            for n, word in enumerate(["moraine", "ice", "moraine"] * 2)
+        ]
+        said = witan("batch", write_rows(tmp_path / "rows.jsonl", rows), *jury).err
+
+        assert "Intervals apply only to more texts of the same questions" in said
 
     def test_the_report_has_a_line_for_each_of_several_texts(self, witan, tmp_path, jury):
         """The best is first, with how often each leads."""
@@ -828,6 +857,28 @@ class TestPeople:
         assert line["mean"]["jury"]["value"] == pytest.approx(7 / 13)
         assert line["mean"]["people"]["value"] == pytest.approx(2 / 3)
         assert "Corrected by people's votes on 12 rows, the pass rate is" in text.err
+
+    def test_the_jury_has_one_mean(self, witan, tmp_path, place):
+        """Known severity is taken out of it, also beside people's votes."""
+        seats, grades = [], {"xan": 8, "yma": 6, "zoe": 4}
+        for name, grade in grades.items():
+            path = write_script(tmp_path / f"{name}.toml", review=[grade_words(ice=grade)])
+            seats.append(f"script:{path}")
+        ballots = [
+            {"session": str(n), "reviewer": seat, "grades": {"a": grade + n % 2, "b": 5 + n % 2}}
+            for n in range(80)
+            for seat, grade in zip(seats, grades.values(), strict=True)
+        ]
+        witan("import", write_rows(tmp_path / "past.jsonl", ballots), "--history", place)
+        rows = [{"text": f"ice {n}", "votes": 5 + n % 3} for n in range(10)]
+        path = write_rows(tmp_path / "rows.jsonl", rows)
+        jury = ["--jury", seats[0], "--jury", seats[1], "--history", place]
+
+        report = json.loads(witan("batch", path, *jury, "--json").err)
+        [text] = report["texts"]
+        means = [line["mean"]["jury"] for line in report["people"]["estimates"]["systems"]]
+        assert text["grade"] < 6.9  # both jurors are lenient; uncorrected it is 7
+        assert [each["value"] for each in means] == [pytest.approx(text["grade"])]
 
     def test_votes_are_stored_once(self, witan, voted, jury, place):
         """The same command adds none; a changed vote replaces the earlier one, without a call."""

@@ -372,6 +372,7 @@ def estimate(
     *,
     pass_mark: float | None = None,
     questions: Mapping[str, str] = MappingProxyType({}),
+    verdicts: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
 ) -> Estimates:
     """Estimate systems by a jury, corrected by people's votes on some sessions.
 
@@ -386,6 +387,9 @@ def estimate(
     ----------
     questions
         Question by session, if the ballots do not state it.
+    verdicts
+        By session, the jury's mean grade of each candidate, such as one corrected for severity; it
+        replaces the mean of the models' grades. A candidate without one has no jury's grade.
     settings
         As for `tally_sessions`; None: the defaults. The rule is ignored.
     pass_mark
@@ -426,7 +430,7 @@ def estimate(
     lines: list[SystemEstimate] = []
     differences: list[DifferenceEstimate] = []
     for quantity in quantities:
-        table = _Table.of(electorates, quantity, pass_mark)
+        table = _Table.of(electorates, quantity, pass_mark, verdicts)
         own, apart = table.estimate(systems, cluster, clusters, chosen.level)
         lines += own
         differences += apart
@@ -649,7 +653,11 @@ class _Table:
 
     @classmethod
     def of(
-        cls, everyone: Sequence[Electorate], quantity: Quantity, pass_mark: float | None
+        cls,
+        everyone: Sequence[Electorate],
+        quantity: Quantity,
+        pass_mark: float | None,
+        verdicts: Mapping[str, Mapping[str, float]],
     ) -> "_Table":
         """Average the votes of each kind by session and candidate."""
         jury, people = [], []
@@ -657,7 +665,11 @@ class _Table:
             values = _values(one, quantity, pass_mark)
             weights = np.array(one.weights, dtype=np.float64)[:, np.newaxis]
             kinds = np.array(one.kinds)
-            jury.append(weighted_means(values, weights * (kinds == "model")[:, np.newaxis]))
+            grades = verdicts.get(one.session) if quantity == "mean grade" else None
+            if grades is None:
+                jury.append(weighted_means(values, weights * (kinds == "model")[:, np.newaxis]))
+            else:
+                jury.append(np.array([grades.get(name, np.nan) for name in one.candidates]))
             people.append(weighted_means(values, weights * (kinds == "human")[:, np.newaxis]))
         sizes = [len(one.candidates) for one in everyone]
         return cls(

@@ -59,6 +59,7 @@ from witan.service.batch_rows import (
 from witan.service.batch_texts import (
     TextJudgment,
     TextSummary,
+    mean_grades,
     read_judgments,
     summarize_texts,
 )
@@ -85,8 +86,9 @@ class BatchReport(NotebookDisplay, HasSpending):
         Rows of the file, and those whose sessions were closed before.
     statuses, decisions
         Rows by status, and by decision on their texts.
-    passed, cluster
-        Share of passed rows among those decided, with its interval, and the unit of clustering.
+    passed, cluster, questions
+        Share of passed rows among those decided, with its interval, the unit of clustering, and
+        the number of questions of these rows.
     cost_usd
         Cost of all sessions; None: unknown in part.
     seconds
@@ -128,6 +130,7 @@ class BatchReport(NotebookDisplay, HasSpending):
     most_usd: float | None = 0.0
     texts: tuple[TextSummary, ...] = ()
     expectations: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    questions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +433,14 @@ class Batch:
         failed = {each.session for each in self._results if each.status == "error"}
         rows = zip(self.tasks, self.names, strict=True)
         tasks = {name: task for task, name in rows if name not in failed}
-        return count_votes(self.history, tasks, counting, mark if is_single else None)
+        judged = {task.number: name for name, task in tasks.items() if task.texts}
+        return count_votes(
+            self.history,
+            tasks,
+            counting,
+            mark if is_single else None,
+            verdicts=mean_grades(self._judgments, judged),
+        )
 
     async def _run_rows(
         self,
@@ -686,7 +696,7 @@ class Batch:
     def _report(self, seconds: float) -> BatchReport:
         level = self.council.procedure.counting.level
         spending = Spending.sum(self.spendings.values())
-        passed, cluster = infer_passes(self.tasks, self._results, level)
+        passed, cluster, n_questions = infer_passes(self.tasks, self._results, level)
         numbers = [task.number for task in self.tasks]
         questions = dict(zip(numbers, name_questions(self.tasks), strict=True))
         return BatchReport(
@@ -706,4 +716,5 @@ class Batch:
             most_usd=spending.most_usd,
             texts=summarize_texts(self._judgments, questions, level),
             expectations=count_expectations(self.tasks, self._results),
+            questions=n_questions,
         )

@@ -10,7 +10,7 @@ from math import isnan
 from typing import Any, Literal
 
 from witan.core.display import FrameSource
-from witan.core.estimation import Cluster, infer_share
+from witan.core.estimation import Cluster, infer_share, number_questions
 from witan.core.outcome import Interval
 from witan.core.scale import FAILED, PASSED
 from witan.core.verdict import TIE, MeanGrade, Verdict
@@ -382,10 +382,15 @@ def count_expectations(
 
 def infer_passes(
     tasks: Sequence[BatchRow], results: Iterable[RowResult], level: float
-) -> tuple[Interval | None, Cluster]:
+) -> tuple[Interval | None, Cluster, int]:
     """Infer the share of passing rows from those decided, clustered by question.
 
     An expected tie can fail but not pass, so its row is left out.
+
+    Returns
+    -------
+    tuple
+        As `infer_share`, and the number of questions of these rows.
     """
     questions = dict(zip([task.number for task in tasks], name_questions(tasks), strict=True))
     ties = {task.number for task in tasks if TIE not in task.texts}
@@ -396,4 +401,5 @@ def infer_passes(
     ]
     decided.sort(key=lambda result: result.row)  # rows end in any order
     passed = [each.decision == "passed" for each in decided]
-    return infer_share(passed, [questions[each.row] for each in decided], level)
+    asked = [questions[each.row] for each in decided]
+    return *infer_share(passed, asked, level), len({*number_questions(asked).tolist()})

@@ -28,7 +28,10 @@ class TextSummary:
     grade
         Its mean overall grade, by the jury alone; None: no row has grades.
     interval
-        Of that mean for rows like these; None: too few rows, or all have the same grade.
+        Of that mean; None: too few rows, or all have the same grade. For more texts of the same
+        questions if these are fewer than five, otherwise for rows like these.
+    questions
+        Number of questions of the rows with grades; each unknown one counts as different.
     """
 
     text: str
@@ -36,6 +39,7 @@ class TextSummary:
     leads: int
     grade: float | None
     interval: Interval | None
+    questions: int = 0
 
 
 class TextJudgment(NamedTuple):
@@ -60,6 +64,23 @@ def read_judgments(row: int, verdict: Verdict | None) -> list[TextJudgment]:
         )
         for each in verdict.texts
     ]
+
+
+def mean_grades(
+    judgments: Sequence[TextJudgment], names: Mapping[int, str]
+) -> dict[str, dict[str, float]]:
+    """Return the jury's mean grade of each text by session, {} for sessions without grades.
+
+    Parameters
+    ----------
+    names
+        Sessions of the rows with texts, by the rows' numbers.
+    """
+    grades: dict[str, dict[str, float]] = {name: {} for name in names.values()}
+    for each in judgments:
+        if each.grade is not None and each.row in names:
+            grades[names[each.row]][each.text] = each.grade
+    return grades
 
 
 def summarize_texts(
@@ -95,4 +116,5 @@ def _summarize(
         for each in estimate_powered_means(people, jury, clusters, level=level).jury[:3]
     )
     ends = None if np.isnan(low) else Interval(max(low, NATIVE.low), min(high, NATIVE.high), level)
-    return TextSummary(text, len(judgments), n_leads, mean, ends)
+    n_questions = int(numbers.max()) + 1
+    return TextSummary(text, len(judgments), n_leads, mean, ends, n_questions)

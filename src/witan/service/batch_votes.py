@@ -203,6 +203,8 @@ def count_votes(
     tasks: Mapping[str, "BatchRow"],
     settings: Settings,
     pass_mark: float | None,
+    *,
+    verdicts: Mapping[str, Mapping[str, float]],
 ) -> PeopleEstimate:
     """Store all closed rows' votes; correct the jury's means by them.
 
@@ -212,6 +214,8 @@ def count_votes(
     ----------
     tasks
         Row by the name of its session.
+    verdicts
+        By session of texts, the jury's mean grades, as in the rows' verdicts.
     """
     statuses = history.statuses([*tasks])
     ballots: list[Ballot] = []
@@ -250,13 +254,15 @@ def count_votes(
     estimates, why = None, "no row with votes is complete"
     if n_rows:
         try:
-            estimates = _estimate(ballots, settings, pass_mark, questions, passes=passes)
+            estimates = estimate(
+                ballots, settings, pass_mark=pass_mark, questions=questions, verdicts=verdicts
+            )
         except NothingToCount as error:
             why = str(error)
     return PeopleEstimate(
         n_rows,
         n_left_out,
-        estimates,
+        _keep_shares(estimates) if estimates and passes else estimates,
         why if estimates is None else None,
         n_own,
         n_earlier,
@@ -301,18 +307,8 @@ def _is_own(earlier: Ballot | None) -> bool:
     return earlier is not None and earlier.notes != NOTE
 
 
-def _estimate(
-    ballots: Sequence[Ballot],
-    settings: Settings,
-    pass_mark: float | None,
-    questions: Mapping[str, str],
-    *,
-    passes: bool,
-) -> Estimates:
-    """Estimate means; where people said pass or fail, pass rates alone."""
-    estimates = estimate(ballots, settings, pass_mark=pass_mark, questions=questions)
-    if not passes:
-        return estimates
+def _keep_shares(estimates: Estimates) -> Estimates:
+    """Leave out mean grades: where people said pass or fail, pass rates alone are estimated."""
     return replace(
         estimates,
         systems=tuple(x for x in estimates.systems if x.quantity != "mean grade"),

@@ -67,10 +67,10 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
             for name in ("passed", "failed")
         )
         share = percent(n_passed / (n_passed + n_failed))
-        like = "rows" if result.cluster == "session" else "texts of questions"
+        population = _population(n_passed + n_failed, result.questions)
         yield Sentence(
-            f"{share} of the decided rows passed ({percent_range(result.passed)} of {like} like "
-            f"these, at {level_percent(result.passed.level)} confidence)."
+            f"{share} of the decided rows passed ({percent_range(result.passed)} of {population}, "
+            f"at {level_percent(result.passed.level)} confidence)."
         )
     yield from _people(result.people)
     yield from _texts(result)
@@ -143,6 +143,26 @@ def _texts(result: BatchReport) -> Iterator[Block]:
         intervals = [bracket(each.interval, number) or UNKNOWN for each in texts]
         columns += [(Column("mean grade"), [*grades]), (Column("interval", "left"), [*intervals])]
     yield table_of("Texts, by the jury alone", columns)
+    known = [each for each in texts if each.interval is not None]
+    few = [each.text for each in known if each.questions < min(each.rows, MIN_CLUSTERS)]
+    if any(MIN_CLUSTERS <= each.questions < each.rows for each in known):
+        yield Sentence("Intervals are clustered by question.", quiet=True)
+    if few:
+        of_texts = "" if len(few) == len(known) else f" of {list_text(few)}"
+        yield Sentence(
+            f"Intervals{of_texts} apply only to more texts of the same questions: fewer than "
+            f"{MIN_CLUSTERS} are too few to cluster by.",
+            quiet=True,
+        )
+
+
+def _population(n_rows: int, n_questions: int) -> str:
+    """Name the rows that an interval is for."""
+    if n_questions == n_rows:
+        return "rows like these"
+    if n_questions >= MIN_CLUSTERS:
+        return "texts of questions like these"
+    return "more texts of " + ("this question" if n_questions == 1 else "the same questions")
 
 
 def _mean_grade(summary: TextSummary) -> str:
@@ -151,7 +171,8 @@ def _mean_grade(summary: TextSummary) -> str:
         return mean
     ends = f"{number(summary.interval.low)} to {number(summary.interval.high)}"
     level = level_percent(summary.interval.level)
-    return f"{mean} ({ends} for rows like these, at {level} confidence)"
+    population = _population(summary.rows, summary.questions)
+    return f"{mean} ({ends} for {population}, at {level} confidence)"
 
 
 def _missing(missing: Mapping[str, int]) -> Iterator[Block]:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from scipy.stats import beta, norm, ttest_ind
 from scipy.stats import t as student
-from scipy.stats import ttest_ind
 
 from leaderboard_sums import (
     NAMES,
@@ -60,16 +60,26 @@ class TestByHand:
         assert (b.score, b.sessions, b.appearances, b.votes) == (0.25, 2, 3, 8)
         assert (b.coverage, b.confidence, b.wins) == (8 / 12, "medium", 0.5)
 
-    def test_the_interval_is_students_within_the_range_of_scores(self):
-        """Mean ∓ t · s/√n with n − 1 degrees; a Borda score is at least 0."""
-        values = [0.2, 0.4, 0.6, 0.8]
+    def test_the_interval_is_that_of_as_many_votes_as_the_error_is_worth(self):
+        """Jeffreys' between the bounds of a Borda score; t/z widens the error of few sessions."""
+        values = [0.2, 0.4, 0.7, 0.8]
         line = board([{"a": x} for x in values]).by_model["a"]
+        p, reach = np.mean(values), student.ppf(0.975, 3) * np.std(values, ddof=1) / 2
+        votes = p * (1 - p) * (norm.ppf(0.975) / reach) ** 2
+        ends = beta.ppf([0.025, 0.975], p * votes + 0.5, (1 - p) * votes + 0.5)
+
+        assert (line.interval.low, line.interval.high) == pytest.approx(tuple(ends))
+        assert line.interval.level == 0.95
+
+    def test_the_interval_is_students_without_bounds(self):
+        """Mean ∓ t · s/√n with n − 1 degrees."""
+        values = [0.2, 0.4, 0.6, 0.8]
+        terms = replace(ALL, rule="calibrated")
+        line = board([{"a": x} for x in values], terms=terms).by_model["a"]
         reach = student.ppf(0.975, 3) * np.std(values, ddof=1) / 2
 
         assert line.interval.low == pytest.approx(0.5 - reach)
         assert line.interval.high == pytest.approx(0.5 + reach)
-        assert line.interval.level == 0.95
-        assert board([{"a": x} for x in (0.0, 0.1, 0.0, 0.1)]).by_model["a"].interval.low == 0
 
     @pytest.mark.parametrize(
         ("votes", "expected"), [(4, "high"), (3, "medium"), (2, "medium"), (1, "low")]
@@ -285,6 +295,19 @@ class TestErrors:
                 line.interval.low <= 4 / 7 <= line.interval.high for line in board(rows).lines
             ]
         assert 0.93 - 0.01 <= np.mean(covered) <= 0.97 + 0.01
+
+    @pytest.mark.parametrize(
+        ("mean", "n"),
+        [(0.8, 10), (0.2, 10), (0.97, 100), pytest.param(0.99, 100, marks=pytest.mark.slow)],
+    )
+    def test_intervals_of_scores_near_a_bound_cover(self, mean, n):
+        """Borda-like scores of models that nearly always win, or lose."""
+        rng = np.random.default_rng((7, n))
+        shares = rng.binomial(3, rng.beta(3 * mean, 3 * (1 - mean), (1500, n))) / 3
+        intervals = [board([{"a": x} for x in row]).lines[0].interval for row in shares.tolist()]
+        known = [each for each in intervals if each is not None]
+
+        assert np.mean([each.low <= mean <= each.high for each in known]) >= 0.93 - 0.01
 
     def test_large_scores_have_accurate_small_errors(self):
         """Scores about a thousand that differ by hundredths have the error of numpy."""

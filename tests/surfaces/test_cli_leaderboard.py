@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from scipy.stats import t
+from scipy.stats import beta, norm, t
 
 from histories import session_events
 from postgres import database_of
@@ -42,7 +42,9 @@ class TestNumbers:
         assert line["score"] == pytest.approx(0.6875)
         assert line["std_error"] == pytest.approx(spread / math.sqrt(24))
         reach = t.ppf(0.975, 23) * spread / math.sqrt(24)
-        assert line["interval"]["low"] == pytest.approx(0.6875 - reach)
+        votes = 0.6875 * 0.3125 * (norm.ppf(0.975) / reach) ** 2
+        low = beta.ppf(0.025, 0.6875 * votes + 0.5, 0.3125 * votes + 0.5)
+        assert line["interval"]["low"] == pytest.approx(low)
         assert (line["sessions"], line["votes"], line["offered"]) == (24, 96, 96)
         assert line["wins"] == 48
 

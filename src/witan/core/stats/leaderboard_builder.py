@@ -22,7 +22,7 @@ from witan.core.stats.leaderboard import (
     describe_board,
     describe_groups,
 )
-from witan.core.stats.measures import MIN_BUCKETS
+from witan.core.stats.measures import MIN_BUCKETS, jeffreys
 from witan.core.stats.ratings import Ratings, rate_sums
 from witan.core.stats.sums import AnswerSums, MatchupSums, Names, StandingSums, places
 from witan.errors import InvalidParameter, NothingToCount
@@ -410,11 +410,13 @@ def leaderboard(
 
         score = Σ_s x_s / n,      std_error = √(Σ_s (x_s − score)² / (n − 1)) / √n,
 
-    and the interval is Student's t with n − 1 degrees of freedom, cut at the bounds of the rule's
-    scores. Whether one model is above another beyond noise is decided by contrasts that allow for
-    shared sessions (`MeanScores.clear_leads`, or `Ratings.clear_leads` if ordered by rating), never
-    by overlapping intervals. A change from the previous window is tested with Welch's t: the two
-    windows share no session.
+    and the interval is Student's t with n − 1 degrees of freedom. Between two bounds of a rule's
+    scores it is Jeffreys' for the share p of their distance and p(1 − p)/V · (z/t)² votes, with V
+    the square of the error as a share: near a bound means are skewed. Whether one model is above
+    another beyond noise is decided by contrasts that allow for shared sessions
+    (`MeanScores.clear_leads`, or `Ratings.clear_leads` if ordered by rating), never by overlapping
+    intervals. A change from the previous window is tested with Welch's t: the two windows share no
+    session.
 
     Parameters
     ----------
@@ -559,12 +561,18 @@ def _interval(
     level: float,
     bounds: tuple[float, float],
 ) -> Interval | None:
-    """Compute Student's interval of a mean, cut at the scores' bounds."""
+    """Compute the interval of a mean: Jeffreys' between two bounds, otherwise Student's t."""
     if score is None or error is None:
         return None
     reach = t_quantile(0.5 + level / 2, degrees) * error
     least, most = bounds
-    return Interval(max(score - reach, least), min(score + reach, most), level)
+    width = most - least
+    share = (score - least) / width
+    if reach == 0 or not 0 < share < 1:  # NaN without bounds
+        return Interval(max(score - reach, least), min(score + reach, most), level)
+    votes = share * (1 - share) * (width * t_quantile(0.5 + level / 2, math.inf) / reach) ** 2
+    ends = jeffreys(share, votes, level)
+    return Interval(least + width * ends.low, least + width * ends.high, level)
 
 
 def _confidence(coverage: float | None, n_sessions: int) -> Confidence:

@@ -418,7 +418,7 @@ def rate(sums: Array, count: Count, *, level: float, opposed_pairs: bool = False
         )
         quantile = 0.5 + level / 2
         cases *= (t_quantile(quantile, inf) / t_quantile(quantile, buckets - 1)) ** 2
-        interval = _jeffreys(p, cases, level)
+        interval = jeffreys(p, cases, level)
     return Measure(p, interval, round(count.n), count.of, count.needed, "share")
 
 
@@ -475,7 +475,8 @@ def _independent(
     return n / effect if opposed_pairs and variance > NO_VARIANCE else n / max(1.0, effect)
 
 
-def _jeffreys(p: float, n: float, level: float) -> Interval:
+def jeffreys(p: float, n: float, level: float) -> Interval:
+    """Compute Jeffreys' interval of a share of n independent cases."""
     hits, misses = p * n + 0.5, (1 - p) * n + 0.5
     low = 0.0 if p == 0 else beta_quantile((1 - level) / 2, hits, misses)
     high = 1.0 if p == 1 else beta_quantile((1 + level) / 2, hits, misses)

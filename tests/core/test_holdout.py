@@ -10,11 +10,7 @@ import pytest
 from elections import ballots
 from witan import Settings
 from witan.core.ballot import Ballot
-from witan.core.holdout import (
-    MOST_CASES,
-    check_calibration,
-    learn_weights_from_people,
-)
+from witan.core.holdout import MOST_CASES, check_calibration, learn_weights_from_people
 from witan.core.outcome import Prior
 from witan.errors import InvalidParameter, NothingToCount
 

@@ -2,8 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
-from witan.core.stats.measures import Count, estimate_measure, join_buckets, lack_data, rate, ratio
+from witan.core.stats.measures import (
+    Count,
+    estimate_measure,
+    join_buckets,
+    lack_data,
+    rate,
+    rate_by_session,
+    ratio,
+)
 
 SIDES = (slice(0, 2), slice(2, 4))
 
@@ -107,6 +116,34 @@ class TestNoSpread:
             == pytest.approx(width(same))
             == pytest.approx(width(same, opposed_pairs=True))
         )
+
+
+class TestDifferenceBySession:
+    """A share minus the expected one, of fifteen sessions with a hundred draws each."""
+
+    def interval(self, share, expected):
+        rng = np.random.default_rng(2)
+        cases = np.full(15, 100.0)
+        hits = np.rint(cases * np.clip(share + 0.05 * rng.normal(size=15), 0, 1))
+        count = Count(15, "sessions", 2)
+        sums = np.stack([hits, cases], axis=1)
+        measure = rate_by_session(sums, count, level=0.95, likeness=0.5, expected=expected * cases)
+        gaps = hits / 100 - expected
+        return measure.interval, gaps.mean(), gaps.std(ddof=1) / np.sqrt(15)
+
+    def test_sessions_that_agree_make_it_narrow(self):
+        """With both results in many sessions it is Student's t on 14 degrees of freedom."""
+        interval, mean, error = self.interval(0.7, 0.67)
+
+        reach = t.ppf(0.975, 14) * error
+        assert (interval.low, interval.high) == pytest.approx((mean - reach, mean + reach))
+
+    def test_a_rare_result_makes_it_wide(self):
+        """Where .99 are hits the few misses say little about how many others would show."""
+        interval, mean, error = self.interval(1.0, 0.97)
+
+        assert interval.low < mean - 3 * error
+        assert interval.low < 0 < interval.high
 
 
 @pytest.mark.parametrize(

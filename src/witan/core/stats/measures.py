@@ -422,18 +422,25 @@ def rate(sums: Array, count: Count, *, level: float, opposed_pairs: bool = False
     return Measure(p, interval, round(count.n), count.of, count.needed, "share")
 
 
+FEW_SESSIONS = 2.0
+"""Sessions' worth of the rarer outcome below which their spread says too little.
+
+In simulation of 6 to 40 sessions Student's t then covers as little as .83, beyond it at least .91.
+"""
+
+
 def rate_by_session(
     sums: Array, count: Count, *, level: float, likeness: float, expected: Array | None = None
 ) -> Measure:
     r"""Estimate the share of hits, or that minus the expected share, from sums by session.
 
     Near 0 and 1 few sessions have the rarer outcome, so their spread says little: the interval of
-    the share is that of `infer_shares`. An end of the interval of a difference is the outer one of
+    the share is that of `infer_shares`. The interval of a difference is
 
-        that of the share, minus the expected share,    and    p − e ∓ t · std_error
+        p − e ∓ t · std_error
 
-    with Student's t and the standard error of the difference by session, because the expected share
-    varies even if all hit.
+    with Student's t and the standard error of the difference by session. Where the rarer outcome is
+    worth less than `FEW_SESSIONS`, each end is the outer one of this and the share's, minus e.
 
     Parameters
     ----------
@@ -455,11 +462,12 @@ def rate_by_session(
         variance = float((errors**2).sum()) / n**2 * k / (k - 1)
         alone = share * (1 - share) / n
         of_one = (np.array([share]), sums[:, 1:], np.array([variance]), np.array([alone]))
-        [low], [high] = infer_shares(*of_one, level, likeness=likeness)
-        reach = 0.0
+        [low], [high] = np.array(infer_shares(*of_one, level, likeness=likeness)) - mean
         if expected is not None:
             reach = t_quantile(0.5 + level / 2, k - 1) * sqrt(variance)
-        low, high = min(low - mean, value - reach), max(high - mean, value + reach)
+            is_rare = k * min(share, 1 - share) < FEW_SESSIONS
+            low = min(low, value - reach) if is_rare else value - reach
+            high = max(high, value + reach) if is_rare else value + reach
         interval = Interval(float(low), float(high), level)
     return Measure(value, interval, round(count.n), count.of, count.needed, "share")
 

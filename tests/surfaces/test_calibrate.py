@@ -175,6 +175,20 @@ class TestCommand:
         assert refused.status == 2
         assert "calibrate against people who decided 50 pairs or more" in refused.err
 
+    @pytest.mark.parametrize(
+        ("text", "problem"), [("{", "is not JSON: "), ("[" * 100_000, "is nested too deeply")]
+    )
+    def test_a_file_of_weights_that_is_broken_is_named(self, witan, tmp_path, cast, text, problem):
+        """With the option that names it."""
+        path = write_file(tmp_path / "some.jsonl", cast)
+        file = tmp_path / "weights.json"
+        file.write_text(text)
+
+        refused = witan("tally", path, "--weights", file)
+
+        assert (refused.status, refused.out) == (2, "")
+        assert f"Invalid value for --weights: {file} {problem}" in " ".join(refused.err.split())
+
     def test_unreadable_lines_are_named(self, witan, tmp_path, cast):
         """The other lines are counted."""
         file = write_file(tmp_path / "some.jsonl", cast)

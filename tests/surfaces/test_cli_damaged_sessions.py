@@ -165,7 +165,9 @@ def test_a_leaderboard_leaves_out_a_damaged_session(witan, place):
         ('{"reviewer": 5', "Expecting ',' delimiter"),
         ('{"reviewer": 5}', "reviewer is the number 5; expected a name as text"),
         ("[]", "its record is a list; expected a map"),
+        ("[" * 100_000, "its record is nested too deeply"),
     ],
+    ids=["no JSON", "no name", "no map", "deep"],
 )
 def test_a_damaged_ballot_of_an_imported_session_is_named(witan, place, tmp_path, body, reason):
     """It is refused when it is read or imported again, not exported, and found by doctor."""

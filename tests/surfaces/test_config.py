@@ -503,6 +503,7 @@ class TestRefusals:
             ("WITAN_LIMITS_CAL_SECONDS", "1", "did you mean WITAN_LIMITS_CALL_SECONDS?"),
             ("WITAN_ENOUGH", "two", "enough should be a whole number, not 'two'"),
             ("WITAN_MEMBERS", "[openai:a]", "is not JSON: "),
+            ("WITAN_MEMBERS", "[" * 100_000, "is not JSON: "),
             ("WITAN_MEMBERS", "openai:a,", ""),
             ("WITAN_RUBRIC_WEIGHTS_ACCURACY", "0.5", "rubric_weights has weights that sum to 1.15"),
             ("WITAN_LIMITS_MAX_COST_USD", "nan", "limits.max_cost_usd should be a finite number"),

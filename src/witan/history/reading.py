@@ -225,7 +225,10 @@ def read_answers(database: Database, session: str) -> dict[str, str]:
 
 def parse_ballot(body: str) -> Ballot:
     """Parse a stored ballot; the default scale is 1-10."""
-    record = json.loads(body)
+    try:
+        record = json.loads(body)
+    except RecursionError:
+        raise Unreadable("its record", "is nested too deeply") from None
     if not isinstance(record, dict):
         raise Unreadable("its record", f"is {kind_of(record)}; expected a map")
     return declare_native(read_record(record))

@@ -584,7 +584,7 @@ def normalize_body(body: str) -> str:
     """Write a stored body as `ballot_bodies` does; earlier versions wrote it with spaces."""
     try:
         return _dump(json.loads(body))
-    except ValueError:  # damaged, so it is no other's
+    except (ValueError, RecursionError):  # damaged, so it is no other's
         return body
 
 

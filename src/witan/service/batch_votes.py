@@ -122,7 +122,7 @@ def _split(value: object) -> Iterable[tuple[str, object]]:
     if isinstance(value, str) and not _is_plain(value):
         try:
             value = json.loads(value, object_pairs_hook=_Pairs)
-        except ValueError:
+        except (ValueError, RecursionError):
             return [("person 1", value)]
     if isinstance(value, _Pairs | Mapping):
         pairs = value if isinstance(value, _Pairs) else value.items()

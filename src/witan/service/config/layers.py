@@ -241,7 +241,7 @@ def _value(variable: str, text: str) -> object:
             return [each.strip() for each in text.split(",") if each.strip()]
         try:
             return json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(variable, "", f"is not JSON: {error}") from None
     if variable.startswith(f"{PREFIX}RULE_PARAMETERS_"):
         return scalar_of(text)

@@ -328,6 +328,8 @@ def take_ballots(declaration: type[Any], options: dict[str, Any]) -> Any:
 def _weights_in(path: str) -> dict[str, float]:
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except RecursionError:
+        raise click.BadParameter(f"{path} is nested too deeply", param_hint="--weights") from None
     except (OSError, ValueError) as error:
         raise click.BadParameter(f"{path} is not JSON: {error}", param_hint="--weights") from None
     if isinstance(document, dict) and isinstance(document.get("weights"), dict):

@@ -335,7 +335,7 @@ class TestRows:
         rows = write_rows(tmp_path / "rows.jsonl", [{"question": "Why?", "reply": "ice"}])
         said = witan("batch", rows, *write_council(tmp_path), "--history", place, "--dry-run")
 
-        assert "columns that are not used: reply" in said.err
+        assert "unused columns: reply" in said.err
 
     def test_maps_and_dates_of_parquet_are_read(self, witan, tmp_path, jury, place):
         """A map is texts by name, or votes by person; a date is text."""

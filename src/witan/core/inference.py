@@ -38,7 +38,7 @@ from witan.core.stats.distributions import (
     normal_quantiles,
     quality_ratios,
     rank_ratios,
-    t_above,
+    tabulated_t_cdf,
 )
 from witan.core.stats.priors import CHANCE_DF, prior_of, rho_of
 from witan.core.stats.uncertainty import PairEvidence, Uncertainty, design_effect
@@ -59,6 +59,7 @@ ALIKE = 1e-7
 """Effects this close, in standard deviations of the posterior, are equally likely to be best."""
 
 TINY = 1e-300
+"""Divisor in place of 0 where nothing is left to move."""
 
 POINTS_AT_ONCE = 1 << 15
 
@@ -285,7 +286,7 @@ class _Posterior:
             means = effects[:, first] - effects[:, second]
             scales = spreads[some, :, np.newaxis] * self.tau2[some, np.newaxis]
             with np.errstate(divide="ignore", invalid="ignore"):
-                shares = t_above(means / np.sqrt(scales), self.df)
+                shares = tabulated_t_cdf(means / np.sqrt(scales), self.df)
             shares *= self.weight[some, np.newaxis]
             shares[0] += above
             above = _total(shares)

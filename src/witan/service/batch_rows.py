@@ -228,7 +228,7 @@ def read_batch_rows(
         raise BallotFileError(path, f"has no column {missing[0]!r}", remedy=remedy)
     unused = [name for name in seen if name and name not in {*of.values(), *texts}]
     if unused:
-        say(f"columns that are not used: {list_text(unused)}")
+        say(f"unused columns: {list_text(unused)}")
     return tasks
 
 

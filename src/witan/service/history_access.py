@@ -241,7 +241,7 @@ def open_recording(
     say
         Called with a sentence about waiting.
     late
-        Whether the first session creates the history if it does not exist.
+        True: the first session creates the history if it does not exist.
     """
     settings = config.history
     if not settings.enabled and not settings.by_option:

@@ -196,7 +196,7 @@ class SessionRecorder:
     say
         Called with a sentence when the end waits for another process; by default logged.
     late
-        Whether the history is opened only with the first session.
+        True: the history is opened with the first session.
 
     Attributes
     ----------

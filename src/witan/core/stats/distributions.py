@@ -98,7 +98,7 @@ def t_cdf_each(t: Floats, df: float | Floats) -> NDArray[np.float64]:
     return np.where(t > 0, 1 - tail, tail)
 
 
-def t_above(t: Floats, df: float) -> Floats:
+def tabulated_t_cdf(t: Floats, df: float) -> Floats:
     """Read P(T ≤ t) of Student's t from a table; NaN: NaN."""
     levels, slopes = _t_table(df)
     # The table position of 1e300 is exactly 1, like that of infinity.

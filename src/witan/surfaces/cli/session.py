@@ -77,7 +77,7 @@ class SessionOutput:
             raise click.UsageError("--legend is for the text: --json and --events have its data")
         if self.save is not None:
             if str(self.save) == "-":
-                problem = "is a file; --json prints the record on standard output"
+                problem = "must name a file; --json prints the record on standard output"
                 raise click.BadParameter(problem, param_hint="--save")
             # Check now: after a paid session it would be too late.
             folder = self.save.absolute().parent

@@ -299,8 +299,8 @@ def criterion_sums(entries: Sequence[Entries]) -> CriterionSums:
 
 
 def opinions(one: Entries, kind: Kind) -> dict[tuple[str, str], dict[str, int]]:
-    """Pair of models → reviewer → ballots for the first less ballots for the second."""
-    found: dict[tuple[str, str], dict[str, int]] = {}
+    """Pair of models → reviewer → median of its ballots: 1 for the first, −1 for the second, 0."""
+    found: dict[tuple[str, str], dict[str, list[int]]] = {}
     for votes in by_ballot(votes_of(one, kind)):
         held = [vote for vote in votes if not vote.own and vote.share is not None]
         for a in held:
@@ -308,8 +308,11 @@ def opinions(one: Entries, kind: Kind) -> dict[tuple[str, str], dict[str, int]]:
                 if a.model < b.model:
                     side = (a.share > b.share) - (a.share < b.share)
                     said = found.setdefault((a.model, b.model), {})
-                    said[a.reviewer] = said.get(a.reviewer, 0) + side
-    return found
+                    said.setdefault(a.reviewer, []).append(side)
+    return {
+        pair: {name: int(np.median(sides)) for name, sides in said.items()}
+        for pair, said in found.items()
+    }
 
 
 def human_sums(entries: Sequence[Entries]) -> HumanSums:
@@ -318,7 +321,7 @@ def human_sums(entries: Sequence[Entries]) -> HumanSums:
     for bucket, one in counted(entries):
         people, models = human_sides(one), opinions(one, "model")
         for pair, truth in people.items():
-            said = {name: truth * int(np.sign(b)) for name, b in models.get(pair, {}).items()}
+            said = {name: truth * side for name, side in models.get(pair, {}).items()}
             for first, x in said.items():
                 for second, y in said.items():
                     key = (bucket, code_of(first), code_of(second))
@@ -329,7 +332,7 @@ def human_sums(entries: Sequence[Entries]) -> HumanSums:
 
 
 def human_sides(one: Entries) -> dict[tuple[str, str], int]:
-    """Pairs that people decided: 1 for the first, −1 for the second, every ballot once."""
+    """Pairs that people decided: 1 for the first, −1 for the second, every person once."""
     balance = {pair: sum(said.values()) for pair, said in opinions(one, "human").items()}
     return {pair: int(np.sign(side)) for pair, side in balance.items() if side}
 

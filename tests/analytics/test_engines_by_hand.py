@@ -15,7 +15,7 @@ from witan.analytics.lake import write_lake
 from witan.analytics.sources import DuckLake, SparkLake
 from witan.analytics.sums import WindowSums
 from witan.analytics.views import SqlEngine
-from witan.core.ballot import Ballot
+from witan.core.ballot import Ballot, Kind
 from witan.core.entry_builder import entries_of
 from witan.core.session_ballots import (
     BallotEntry,
@@ -25,8 +25,11 @@ from witan.core.session_ballots import (
     SessionEntry,
     StandingEntry,
 )
+from witan.core.settings import Settings
+from witan.core.stats.concordance import sides_with_people
 from witan.core.stats.sums import (
     BallotSums,
+    HumanSums,
     LengthSums,
     MatchupSums,
     PositionSums,
@@ -35,6 +38,7 @@ from witan.core.stats.sums import (
     UnitSums,
     VoteSums,
 )
+from witan.core.tally import prepare
 from witan.deliberation.ports import SystemClock
 from witan.history.database import LockWait
 from witan.history.schema import bucket_of, code_of, open_database
@@ -90,6 +94,32 @@ COPIED = entries_of(
 X, Y = code_of("x"), code_of("y")
 
 
+def comparison(reviewer: str, kind: Kind, outcome: str) -> Ballot:
+    """A ballot on c and d, such as "c > d" or "d = c"; the first letter was shown first."""
+    first, sign, second = outcome.split()
+    groups = ((first,), (second,)) if sign == ">" else ((second,), (first,))
+    if sign == "=":
+        groups = ((first, second),)
+    return Ballot(
+        reviewer, groups, kind=kind, paired=True, positions={first: 1, second: 2}, session="q1"
+    )
+
+
+# Reviewers a and ben prefer c in one order and are undecided in the other.
+ORDERS = [
+    comparison("a", "model", "c > d"),
+    comparison("a", "model", "d = c"),
+    comparison("b", "model", "c > d"),
+    comparison("b", "model", "d < c"),
+    comparison("x", "model", "d < c"),
+    comparison("y", "model", "c < d"),
+    comparison("y", "model", "d < c"),
+    comparison("ann", "human", "c < d"),
+    comparison("ben", "human", "c > d"),
+    comparison("ben", "human", "d = c"),
+]
+
+
 @pytest.fixture(scope="module", params=ENGINES_BY_HAND)
 def sums(request, tmp_path_factory) -> Iterator[WindowSums]:
     with sums_of_entries(ENTRIES, request, tmp_path_factory.mktemp("by-hand")) as result:
@@ -99,6 +129,13 @@ def sums(request, tmp_path_factory) -> Iterator[WindowSums]:
 @pytest.fixture(scope="module", params=ENGINES_BY_HAND)
 def sums_with_copies(request, tmp_path_factory) -> Iterator[WindowSums]:
     with sums_of_entries(COPIED, request, tmp_path_factory.mktemp("copied")) as result:
+        yield result
+
+
+@pytest.fixture(scope="module", params=ENGINES_BY_HAND)
+def sums_with_orders(request, tmp_path_factory) -> Iterator[WindowSums]:
+    entries = entries_of(SessionBallots("q1", datetime(2026, 5, 1, tzinfo=UTC), ORDERS))
+    with sums_of_entries(entries, request, tmp_path_factory.mktemp("orders")) as result:
         yield result
 
 
@@ -208,3 +245,14 @@ def test_a_candidate_with_one_judgment_is_not_a_unit(sums):
     assert (row["units"], row["n"], row["total"]) == (3, 6, 3.0)
     # b (1, ½), c (¼, 1), d (¼, 0): (n Σx² − (Σx)²)/(n − 1) is (x − y)² for two.
     assert row["within"] == pytest.approx(0.25 + 0.5625 + 0.0625)
+
+
+def test_a_preference_in_one_order_only_is_a_tie(sums_with_orders):
+    """Reviewer a counts as a tie and ben decides nothing, as in a tally; ann decides for d."""
+    result = sum_by_key(sums_with_orders.table(HumanSums))
+    opinions = {key[1]: sums["x"] for key, sums in result.items() if key[1] == key[2]}
+    electorates, _ = prepare(ORDERS, Settings())
+    [(_, counted)] = sides_with_people(electorates)
+
+    assert opinions == {A: 0, B: -1, X: -1, Y: 0}
+    assert opinions == {code_of(name): side for name, side in counted.items()}

@@ -335,6 +335,24 @@ class TestBesidePeople:
         assert right[1] == pytest.approx([np.nan, np.nan, 1], nan_ok=True)
         assert right[2] == pytest.approx([np.nan, -1, np.nan], nan_ok=True)
 
+    def test_a_preference_in_one_order_only_is_a_tie(self):
+        """Reviewer 1 prefers 1 in one order; reviewer 2 in both; person 8 adds nothing to 7's."""
+
+        def compare(reviewer, human, *sides):
+            shares = {1: (1.0, 0.0), 0: (0.5, 0.5), -1: (0.0, 1.0)}
+            return [StoredBallot(reviewer, human, (1, 2), (False,) * 2, shares[s]) for s in sides]
+
+        cast = [
+            *compare(1, False, 1, 0),
+            *compare(2, False, 1, 1),
+            *compare(7, True, -1),
+            *compare(8, True, 0, 1),
+        ]
+        beside = compare_with_people([JudgedSession(3, cast)])
+        right = dict(zip(beside.reviewers, beside.correct.tolist(), strict=True))
+
+        assert right == {1: [0], 2: [-1]}
+
     def test_panels_are_banded_by_confidence(self):
         """0.1 for 2 over 1 is 0.9 for 1, correctly; 0.4 for 1 over 3 is 0.6 for 3, wrongly."""
         table = compare_with_people([self.SESSION]).calibration

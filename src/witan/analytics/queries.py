@@ -394,27 +394,32 @@ GROUP BY bucket, reviewer, human
 """
 
 
-def _sides(votes: str) -> str:
-    """Return SQL of model pairs per ballot; `side` 1 prefers `low`."""
+def _opinions(votes: str) -> str:
+    """Return SQL of reviewers' opinions on pairs, as `opinion` in Python; 1 prefers `low`."""
+    # Votes are joined with each other, which is faster than to read lists again for each pair.
     return f"""
-    SELECT x.session, x.bucket, x.reviewer, x.model AS low, y.model AS high,
-        CASE WHEN x.share = y.share THEN 0 WHEN x.share > y.share THEN 1 ELSE -1 END AS side
-    FROM {votes} x
-    JOIN {votes} y ON y.session = x.session AND y.ballot = x.ballot AND y.model > x.model"""
+    SELECT session, bucket, reviewer, low, high, CASE WHEN SUM(side * side + side) > COUNT(*) THEN 1
+        WHEN SUM(side * side - side) > COUNT(*) THEN -1 ELSE 0 END AS side
+    FROM (
+        SELECT x.session, x.bucket, x.reviewer, x.model AS low, y.model AS high,
+            CASE WHEN x.share = y.share THEN 0 WHEN x.share > y.share THEN 1 ELSE -1 END AS side
+        FROM {votes} x
+        JOIN {votes} y ON y.session = x.session AND y.ballot = x.ballot AND y.model > x.model
+    ) sides
+    GROUP BY session, bucket, reviewer, low, high"""
 
 
-# Votes are joined with each other, which is faster than to read lists again for each pair.
 _PEOPLE = f"""
 WITH human_votes AS (
     SELECT session, bucket, ballot, reviewer, model, share
     FROM v_votes
     WHERE {{window}} AND human = 1 AND own = 0 AND share IS NOT NULL
 ),
-sides AS ({_sides("human_votes")}
+human_opinions AS ({_opinions("human_votes")}
 ),
 people AS (
     SELECT session, low, high, CASE WHEN SUM(side) > 0 THEN 1 ELSE -1 END AS truth
-    FROM sides
+    FROM human_opinions
     GROUP BY session, low, high
     HAVING SUM(side) <> 0
 )"""
@@ -428,16 +433,14 @@ model_votes AS (
     WHERE {{window}} AND human = 0 AND own = 0 AND share IS NOT NULL
         AND session IN (SELECT session FROM people)
 ),
-models AS ({_sides("model_votes")}
+model_opinions AS ({_opinions("model_votes")}
 ),
 """
     + """
 opinions AS (
-    SELECT m.session, m.bucket, m.reviewer, m.low, m.high, MIN(p.truth) * CASE
-        WHEN SUM(m.side) > 0 THEN 1 WHEN SUM(m.side) < 0 THEN -1 ELSE 0 END AS x
-    FROM models m
+    SELECT m.session, m.bucket, m.reviewer, m.low, m.high, p.truth * m.side AS x
+    FROM model_opinions m
     JOIN people p ON p.session = m.session AND p.low = m.low AND p.high = m.high
-    GROUP BY m.session, m.bucket, m.reviewer, m.low, m.high
 )
 SELECT
     a.bucket,

@@ -18,7 +18,7 @@ import numpy as np
 
 from witan.core.outcome import Outcome, check_level
 from witan.core.profile import Floats
-from witan.core.stats.concordance import MIN_DECIDED
+from witan.core.stats.concordance import MIN_DECIDED, opinion
 from witan.core.stats.measures import Count, Measure, lack_data, per_bucket, rate, undefined_measure
 from witan.errors import InvalidParameter
 
@@ -302,8 +302,8 @@ class BesidePeople:
 def compare_with_people(sessions: Iterable[JudgedSession]) -> BesidePeople:
     """Compare models' ballots and panels' claims with human majorities.
 
-    A pair of candidates of a session is decided if more human ballots place one above the other
-    than below. A reviewer's own candidates are left out.
+    A pair of candidates of a session is decided if more people prefer one than the other. A
+    reviewer's own candidates are left out.
     """
     rights: dict[int, dict[int, float]] = {}
     banded: dict[tuple[int, int], list[float]] = {}
@@ -313,9 +313,8 @@ def compare_with_people(sessions: Iterable[JudgedSession]) -> BesidePeople:
         for reviewer, sides in opinions.items():
             mine = rights.setdefault(reviewer, {})
             for at, (pair, right) in enumerate(truth.items(), start=n_decided):
-                balance = sides.get(pair)
-                if balance is not None:
-                    mine[at] = right if balance > 0 else -right if balance else 0
+                if pair in sides:
+                    mine[at] = right * opinion(sides[pair])
         n_decided += len(truth)
         for confidence, matched in _panel_confidence(session, truth):
             row = banded.setdefault(
@@ -332,16 +331,20 @@ def compare_with_people(sessions: Iterable[JudgedSession]) -> BesidePeople:
 
 def _opinions(
     ballots: Sequence[StoredBallot],
-) -> tuple[dict[Pair, int], dict[int, dict[Pair, int]]]:
-    """Pairs decided by people, and each model's balance on its pairs."""
-    people: dict[Pair, int] = {}
-    models: dict[int, dict[Pair, int]] = {}
+) -> tuple[dict[Pair, int], dict[int, dict[Pair, list[int]]]]:
+    """Pairs decided by people, and each model's sides on its pairs."""
+    people: dict[int, dict[Pair, list[int]]] = {}
+    models: dict[int, dict[Pair, list[int]]] = {}
     for ballot in ballots:
-        balances = people if ballot.human else models.setdefault(ballot.reviewer, {})
+        mine = (people if ballot.human else models).setdefault(ballot.reviewer, {})
         for pair, side in _sides(ballot):
-            balances[pair] = balances.get(pair, 0) + side
+            mine.setdefault(pair, []).append(side)
+    balances: dict[Pair, int] = {}
+    for mine in people.values():
+        for pair, sides in mine.items():
+            balances[pair] = balances.get(pair, 0) + opinion(sides)
     return {
-        pair: (balance > 0) - (balance < 0) for pair, balance in people.items() if balance
+        pair: (balance > 0) - (balance < 0) for pair, balance in balances.items() if balance
     }, models
 
 

@@ -314,7 +314,7 @@ def sides_with_people(
     int
         The number of the session.
     mapping
-        Reviewer → 1 if its ballots on the pair agree with people, −1 if they contradict them, 0
+        Reviewer → 1 if its `opinion` on the pair agrees with people, −1 if it contradicts them, 0
         neither.
     """
     for number, electorate in enumerate(electorates):
@@ -324,30 +324,33 @@ def sides_with_people(
         models = [vote for vote in electorate.votes if vote.kind == "model"]
         if not models:
             continue
-        for i, j, truth in _decided_pairs(people, len(electorate.candidates)):
-            balances: dict[str, int] = {}
-            for reviewer, side in _sides(models, i, j):
-                balances[reviewer] = balances.get(reviewer, 0) + side * truth
-            yield number, {name: (side > 0) - (side < 0) for name, side in balances.items()}
-
-
-def _decided_pairs(people: Sequence[Vote], n_candidates: int) -> Iterator[tuple[int, int, int]]:
-    """Find pairs with a human majority: i, j, 1 or −1.
-
-    1 stands for a majority for i.
-    """
-    for i in range(n_candidates):
-        for j in range(i + 1, n_candidates):
-            balance = sum(side for _, side in _sides(people, i, j))
+        for i, j in combinations(range(len(electorate.candidates)), 2):
+            balance = sum(_opinions(people, i, j).values())
             if balance:
-                yield i, j, 1 if balance > 0 else -1
+                truth = 1 if balance > 0 else -1
+                yield (
+                    number,
+                    {name: side * truth for name, side in _opinions(models, i, j).items()},
+                )
 
 
-def _sides(votes: Sequence[Vote], i: int, j: int) -> Iterator[tuple[str, int]]:
+def _opinions(votes: Sequence[Vote], i: int, j: int) -> dict[str, int]:
+    """Each reviewer's `opinion` on a pair; 1 prefers i."""
+    sides: dict[str, list[int]] = {}
     for vote in votes:
         a, b = vote.places[i], vote.places[j]
         if a and b:
-            yield vote.reviewer, (a < b) - (a > b)
+            sides.setdefault(vote.reviewer, []).append((a < b) - (a > b))
+    return {reviewer: opinion(mine) for reviewer, mine in sides.items()}
+
+
+def opinion(sides: Sequence[int]) -> int:
+    """A reviewer's view of a pair: the side of most of its ballots, else a tie.
+
+    That is 1 or −1 if more than half of `sides` are, else 0. A preference in one of two orders is
+    therefore a tie.
+    """
+    return next((side for side in (1, -1) if 2 * sides.count(side) > len(sides)), 0)
 
 
 def condorcet_winners(margins: NDArray[Any], standing: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -287,11 +287,11 @@ class GradingSums:
 class HumanSums:
     """Hits of two reviewers on human-decided pairs, per bucket.
 
-    A pair of candidates of a session is decided where more human ballots place one above the other
-    than below. A reviewer's opinion on it is +1 (as people), −1 (against them) or 0 (a tie, or as
-    many ballots each way); own candidates are left out. `n` pairs that both judged; `x`, `y`, `xx`,
-    `yy`, `xy` sums of the opinions of `reviewer` and `other`, which may be the same one. Both are
-    models; of two that differ, the smaller code is the reviewer.
+    A pair of candidates of a session is decided where more people prefer one than the other. The
+    `opinion` of a reviewer on it is +1 (as people), −1 (against them) or 0; own candidates are left
+    out. `n` pairs that both judged; `x`, `y`, `xx`, `yy`, `xy` sums of the opinions of `reviewer`
+    and `other`, which may be the same one. Both are models; of two that differ, the smaller code is
+    the reviewer.
     """
 
     bucket: Codes
@@ -311,8 +311,7 @@ class CalibrationSums:
 
     The confidence of a panel of models in a pair is the larger of p_beats and 1 − p_beats; band k
     holds k/20 ≤ confidence < (k + 1)/20, 1 itself in band 19. `confidence` sums it. A pair at
-    exactly ½ is left out. People decide a pair by the balance of their ballots, not by one opinion
-    per person.
+    exactly ½ is left out. People decide a pair as in `HumanSums`.
     """
 
     bucket: Codes

@@ -1,12 +1,15 @@
 """A measured number has an interval or the reason why it has none."""
 
+from functools import partial
+
 import numpy as np
 import pytest
-from scipy.stats import t
+from scipy.stats import beta, norm, t
 
 from witan.core.stats.measures import (
     Count,
     estimate_measure,
+    jackknife,
     join_buckets,
     lack_data,
     rate,
@@ -116,6 +119,40 @@ class TestNoSpread:
             == pytest.approx(width(same))
             == pytest.approx(width(same, opposed_pairs=True))
         )
+
+
+class TestUnequalSessions:
+    """Two of thirty sessions have most of the cases."""
+
+    SIZES = np.array([100, 100, *[3] * 28])
+
+    def histories(self, n=300):
+        rng = np.random.default_rng(4)
+        shares = rng.beta(0.6, 0.4, (n, len(self.SIZES)))
+        hits = rng.binomial(self.SIZES, shares).astype(float)
+        return [np.stack([row, self.SIZES.astype(float)], axis=1) for row in hits]
+
+    @pytest.mark.parametrize(
+        ("infer", "least"), [(rate, 0.93), (partial(rate_by_session, likeness=0.5), 0.9)]
+    )
+    def test_intervals_of_shares_cover(self, infer, least):
+        """The spread of two sessions says little, which the degrees of freedom reflect."""
+        count = Count(284, "cases", 30)
+
+        result = [infer(sums, count, level=0.95).interval for sums in self.histories()]
+
+        assert np.mean([i.low <= 0.6 <= i.high for i in result]) >= least
+
+    def test_equal_sessions_keep_their_degrees(self):
+        """Twenty sessions of five cases have nineteen."""
+        hits = np.array([1.0, 4.0] * 10)
+        sums = np.stack([hits, np.full(20, 5.0)], axis=1)
+        [variance] = jackknife(sums, lambda s: ratio(s)[:, np.newaxis]).std_error ** 2
+        n = 0.25 / variance * (norm.ppf(0.975) / t.ppf(0.975, 19)) ** 2
+
+        interval = rate(sums, Count(100, "cases", 30), level=0.95).interval
+
+        assert interval.low == pytest.approx(beta.ppf(0.025, n / 2 + 0.5, n / 2 + 0.5))
 
 
 class TestDifferenceBySession:

@@ -379,15 +379,17 @@ _LINKS: dict[str, tuple[Statistic, Statistic]] = {
 def rate(sums: Array, count: Count, *, level: float, opposed_pairs: bool = False) -> Measure:
     r"""Estimate the share of hits, with an interval clustered by session.
 
-    With h hits of n cases, p = h/n, and v the jackknife variance of p over B buckets,
+    With h hits of n cases, n_b of them in bucket b, p = h/n, and v the jackknife variance of p,
 
         deff = max(1, v / (p(1 − p)/n)),        of opposed cases v / (p(1 − p)/n),
+        B    = n² / Σ_b n_b²,                   the number of buckets of equal size,
         m    = n / deff · (z/t)²,      z, t: normal and Student's quantiles, B − 1 degrees,
 
     the interval is that of Jeffreys for p·m hits of m cases: the quantiles of
     Beta(p·m + ½, (1 − p)·m + ½), the lower end 0 at p = 0 and the upper 1 at p = 1. At these ends
-    sessions show no spread, so every bucket counts as one case. If v is 0 at another p, deff is 1.
-    The width is never zero.
+    sessions show no spread, so there are B cases. If v is 0 at another p, deff is 1. The width is
+    never zero. B − 1 are Satterthwaite's degrees for independent cases: few large buckets, which
+    decide v, leave it uncertain.
 
     Parameters
     ----------
@@ -402,7 +404,7 @@ def rate(sums: Array, count: Count, *, level: float, opposed_pairs: bool = False
     Korn and Graubard, "Confidence intervals for proportions with small expected number of positive
     counts estimated from survey data", Survey Methodology 24 (1998) 193–201. Brown, Cai and
     DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16 (2001)
-    101–133.
+    101–133. Kish, Survey Sampling, 1965, section 11.7, for B.
     """
     if count.n < count.needed:
         return lack_data(count, "share")
@@ -411,13 +413,11 @@ def rate(sums: Array, count: Count, *, level: float, opposed_pairs: bool = False
     if not np.isfinite(p):
         return undefined_measure(count, "share", "undefined: there is no case")
     interval = None
-    buckets = int((sums[:, 1] > 0).sum())
-    if buckets >= MIN_BUCKETS and np.isfinite(result.std_error):
-        cases = _independent(
-            p, n, float(result.std_error) ** 2, buckets, opposed_pairs=opposed_pairs
-        )
+    if np.isfinite(result.std_error):
+        equal = _equal_clusters(sums[:, 1])
+        cases = _independent(p, n, float(result.std_error) ** 2, equal, opposed_pairs=opposed_pairs)
         quantile = 0.5 + level / 2
-        cases *= (t_quantile(quantile, inf) / t_quantile(quantile, buckets - 1)) ** 2
+        cases *= (t_quantile(quantile, inf) / t_quantile(quantile, max(equal - 1, 1.0))) ** 2
         interval = jeffreys(p, cases, level)
     return Measure(p, interval, round(count.n), count.of, count.needed, "share")
 
@@ -439,8 +439,9 @@ def rate_by_session(
 
         p − e ∓ t · std_error
 
-    with Student's t and the standard error of the difference by session. Where the rarer outcome is
-    worth less than `FEW_SESSIONS`, each end is the outer one of this and the share's, minus e.
+    with the standard error of the difference by session and the degrees of `rate`. Where the rarer
+    outcome is worth less than `FEW_SESSIONS`, each end is the outer one of this and the share's,
+    minus e.
 
     Parameters
     ----------
@@ -461,10 +462,12 @@ def rate_by_session(
         errors = sums[:, 0] - (0.0 if expected is None else expected) - sums[:, 1] * value
         variance = float((errors**2).sum()) / n**2 * k / (k - 1)
         alone = share * (1 - share) / n
+        degrees = max(_equal_clusters(sums[:, 1]) - 1, 1.0)
         of_one = (np.array([share]), sums[:, 1:], np.array([variance]), np.array([alone]))
-        [low], [high] = np.array(infer_shares(*of_one, level, likeness=likeness)) - mean
+        ends = infer_shares(*of_one, level, degrees=np.array([degrees]), likeness=likeness)
+        [low], [high] = np.array(ends) - mean
         if expected is not None:
-            reach = t_quantile(0.5 + level / 2, k - 1) * sqrt(variance)
+            reach = t_quantile(0.5 + level / 2, degrees) * sqrt(variance)
             is_rare = k * min(share, 1 - share) < FEW_SESSIONS
             low = min(low, value - reach) if is_rare else value - reach
             high = max(high, value + reach) if is_rare else value + reach
@@ -472,13 +475,18 @@ def rate_by_session(
     return Measure(value, interval, round(count.n), count.of, count.needed, "share")
 
 
+def _equal_clusters(sizes: Array) -> float:
+    """Number of clusters of equal size with the information of these (Kish)."""
+    return float(sizes.sum() ** 2 / (sizes**2).sum())
+
+
 def _independent(
-    p: float, n: float, variance: float, buckets: int, *, opposed_pairs: bool
+    p: float, n: float, variance: float, buckets: float, *, opposed_pairs: bool
 ) -> float:
     """Independent equivalent of n clustered cases, as in `rate`."""
     spread = p * (1 - p)
     if spread <= NO_VARIANCE:
-        return min(n, float(buckets))
+        return min(n, buckets)
     effect = variance * n / spread
     return n / effect if opposed_pairs and variance > NO_VARIANCE else n / max(1.0, effect)
 

@@ -24,6 +24,7 @@ COPIES = 1.0
 
 MeanKind = Literal["grades", "shares", "differences of shares"]
 Mask = NDArray[np.bool_]
+Degrees = NDArray[np.intp] | Floats
 
 
 class Means(NamedTuple):
@@ -166,7 +167,7 @@ def _mean_of(
         variance += 1 / np.maximum(n_clusters, 1) ** 2
     degrees = n_clusters - 1
     if kind == "shares":
-        low, high = infer_shares(value, sizes, variance, alone, level)
+        low, high = infer_shares(value, sizes, variance, alone, level, degrees=degrees)
     else:
         low, high = _interval(value, variance, degrees, kind=kind, level=level)
     known = n_clusters >= MIN_CLUSTERS
@@ -180,6 +181,7 @@ def infer_shares(
     alone: Floats,
     level: float,
     *,
+    degrees: Degrees,
     likeness: float = 1.0,
 ) -> tuple[Floats, Floats]:
     """Compute the intervals of M shares of clustered rows; their width is never zero.
@@ -192,10 +194,12 @@ def infer_shares(
         Number of rows.
     variance, alone : float array, shape (M,)
         Variance of each share's error, by clusters and by rows taken alone.
+    degrees : array, shape (M,)
+        Degrees of freedom of `variance`.
     likeness
         Correlation of a cluster's rows in the cluster that `_count_votes` adds; 1: copies.
     """
-    t = _t_quantiles((sizes > 0).sum(axis=0) - 1, level)
+    t = _t_quantiles(degrees, level)
     discount = (t_quantile(0.5 + level / 2, INFINITE) / t) ** 2
     votes = _count_votes(share, sizes, variance, alone, discount, likeness)
     return _share_interval(share, votes, level)
@@ -241,7 +245,7 @@ def _within(value: Floats, kind: MeanKind) -> Floats:
     return value if kind == "grades" else np.clip(value, 0.0 if kind == "shares" else -1.0, 1.0)
 
 
-def _t_quantiles(degrees: NDArray[np.intp], level: float) -> Floats:
+def _t_quantiles(degrees: Degrees, level: float) -> Floats:
     distinct, place = np.unique(np.maximum(degrees, 1), return_inverse=True)
     return np.array([t_quantile(0.5 + level / 2, df) for df in distinct.tolist()])[place]
 

@@ -866,6 +866,18 @@ class TestFiles:
         assert path.read_text(encoding="utf-8").startswith("<svg")
         assert list(tmp_path.iterdir()) == [path]
 
+    def test_a_chart_goes_where_a_link_leads(self, tmp_path):
+        """And the file there keeps its permissions."""
+        file, link = tmp_path / "chart.svg", tmp_path / "latest.svg"
+        file.touch(mode=0o600)
+        link.symlink_to(file)
+
+        save_chart(CHART, link)
+
+        assert link.is_symlink()
+        assert file.read_text(encoding="utf-8").startswith("<svg")
+        assert file.stat().st_mode & 0o777 == 0o600
+
     @pytest.mark.parametrize("name", ["chart.svg", "chart.html", "chart.png"])
     def test_a_failed_drawing_keeps_the_old_file(self, tmp_path, name):
         """A row without a dot has no axis."""

@@ -194,16 +194,11 @@ Measures = Sequence[tuple[Audited, ReviewerAudit | GradingAudit]]
 
 
 def audit_title(reviewer: str | None, criterion: str | None) -> str:
-    """Describe the title of an audit by reviewer and criterion."""
-    if criterion:
-        return (
-            f"How {reviewer} grades {criterion}"
-            if reviewer
-            else (f"How the reviewers grade {criterion}")
-        )
-    if reviewer == PEOPLE:
+    """Title an audit by its reviewer and criterion."""
+    if reviewer == PEOPLE and not criterion:
         return "How people judge"
-    return f"How {reviewer} judges" if reviewer else "How the reviewers judge"
+    who, ending = (reviewer, "s") if reviewer else ("the reviewers", "")
+    return f"How {who} grade{ending} {criterion}" if criterion else f"How {who} judge{ending}"
 
 
 def audit_report(report: AuditReport) -> Report:
@@ -511,21 +506,12 @@ def _measure_list(
 
 def _criteria(report: AuditReport, panel: PanelAudit) -> Table:
     """Place criteria side by side, the overall grade among them."""
-    names = [
-        Cell("overall")
-        if line.criterion is None
-        else Cell(line.criterion, link=Link("audit", {"criterion": line.criterion}))
-        for line in panel.criteria
-    ]
-    rows = tuple(
-        _draw(
-            line.criterion or "overall",
-            line,
-            CRITERION_WORDS,
-            None if line.criterion is None else Link("audit", {"criterion": line.criterion}),
-        )
-        for line in panel.criteria
-    )
+    names, rows = [], []
+    for line in panel.criteria:
+        name = line.criterion or "overall"
+        link = Link("audit", {"criterion": name}) if line.criterion else None
+        names.append(Cell(name, link=link))
+        rows.append(_draw(name, line, CRITERION_WORDS, link))
     has_values = any(dot is not None for row in rows for dot in row.dots)
     return table_of(
         "Criteria",
@@ -540,7 +526,7 @@ def _criteria(report: AuditReport, panel: PanelAudit) -> Table:
             ),
         ],
         form="measured",
-        chart=(lambda: _measure_chart("Criteria", report, CRITERION_WORDS, rows))
+        chart=(lambda: _measure_chart("Criteria", report, CRITERION_WORDS, tuple(rows)))
         if has_values
         else None,
     )

@@ -13,7 +13,8 @@ from witan.core.scale_recognition import recognise_scales
 from witan.deliberation import events as e
 from witan.deliberation.session import Authorship, Session
 from witan.errors import UnclearScale
-from witan.service.text import count_noun, list_text, number
+from witan.service.text import list_text, number
+from witan.surfaces.live_board import reversal_text
 from witan.surfaces.report.document import (
     SHADES,
     BallotCell,
@@ -280,8 +281,7 @@ def _remarks(events: _ReviewerEvents, note: BallotNote | None) -> Iterator[str]:
     if (cast := events.ballot) is not None:
         yield from (f"reader: {each}" for each in cast.notes)
         if cast.compared:
-            pairs = f"{cast.flipped} of {count_noun(cast.compared, 'pair')}"
-            yield f"judged {pairs} differently on the mirrored sheet"
+            yield reversal_text(cast)
         if cast.lost:
             read = "not all of its pairs" if cast.comparisons else "only one of its two orders"
             yield f"{read} could be read: {cast.lost}"
@@ -309,10 +309,10 @@ def _replies(events: _ReviewerEvents, names: SeatNames) -> Iterator[tuple[str, s
     for each in events.repairs:
         yield "First reply (unreadable)", names.quote(each.reply)
     last = events.ballot or events.abstention
-    for turn, text in enumerate(last.replies if last else (), start=1):
-        n_replies = len(last.replies) if last else 1
-        both = "one of two orders" if n_replies == 2 else f"of {n_replies}"
-        which = f" {turn}, {both}" if n_replies > 1 else ""
+    replies = () if last is None else last.replies
+    for turn, text in enumerate(replies, start=1):
+        both = "one of two orders" if len(replies) == 2 else f"of {len(replies)}"
+        which = f" {turn}, {both}" if len(replies) > 1 else ""
         if not any(text == each.reply for each in events.repairs):
             yield f"Reply{which}", names.quote(text)
 

@@ -389,8 +389,9 @@ def _differences(comparison: ArmComparison) -> Table:
         (Column("questions", "left", keep=70), [each.category or "all" for each in lines]),
         (Column("difference", interval=90), [_difference_cell(each) for each in means]),
         (Column("n", keep=80), [f"{each.questions:,}" for each in lines]),
-        *_rows(comparison),
     ]
+    if comparison.n_rows > comparison.questions:
+        columns.append((Column("rows", keep=75), [f"{each.n_rows:,}" for each in lines]))
     if comparison.people_questions >= MIN_CLUSTERS:
         columns += [
             (
@@ -404,12 +405,6 @@ def _differences(comparison: ArmComparison) -> Table:
         ]
     columns.append((Column("conclusion", "left", keep=85), [each.conclusion for each in lines]))
     return table_of(f"Differences in {comparison.unit}", columns)
-
-
-def _rows(comparison: ArmComparison) -> Iterator[tuple[Column, Sequence[str | Cell]]]:
-    """Count rows as well as questions if a question has several rows."""
-    if comparison.n_rows > comparison.questions:
-        yield Column("rows", keep=75), [f"{each.n_rows:,}" for each in comparison.differences]
 
 
 def _difference_cell(measure: Measure) -> Cell:

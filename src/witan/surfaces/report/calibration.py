@@ -8,7 +8,6 @@ from witan.core.display import level_percent, percent
 from witan.core.estimation import (
     Cluster,
     CorrectedMean,
-    DifferenceEstimate,
     Estimates,
     PanelEstimate,
     SystemEstimate,
@@ -144,7 +143,8 @@ def _sections(estimates: Estimates) -> Iterator[Block]:
             if each.quantity == quantity and each.first == first
         ]
         if apart:
-            yield _differences(title, first, apart)
+            seconds, means = [each.second for each in apart], [each.mean for each in apart]
+            yield _table(f"{title}: differences", f"{first} minus", seconds, means)
 
 
 def _panel(panel: PanelEstimate | None, cluster: Cluster) -> Iterator[Block]:
@@ -204,16 +204,6 @@ def _panel(panel: PanelEstimate | None, cluster: Cluster) -> Iterator[Block]:
             f"Its intervals are clustered by {cluster}: {clusters}, {panel.texts:,} texts.",
             quiet=True,
         )
-
-
-def _differences(title: str, first: str | None, estimates: Sequence[DifferenceEstimate]) -> Block:
-    what = f"{first} minus"
-    return _table(
-        f"{title}: differences",
-        what,
-        [each.second for each in estimates],
-        [e.mean for e in estimates],
-    )
 
 
 def _table(title: str, heading: str, names: Sequence[str], means: Sequence[CorrectedMean]) -> Block:
@@ -305,7 +295,9 @@ def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
     if not tenths:
         raise NothingToCount("too few sessions to draw a chart")
     axis = Axis("Stated", 0.5, 1.0)
-    least = min(min(tenth.expectation, _low(tenth.share)) for tenth in tenths)
+    shares = [tenth.share for tenth in tenths]
+    lows = [share.interval.low if share.interval else share.value or 0.0 for share in shares]
+    least = min(*lows, *(tenth.expectation for tenth in tenths))
     up = Axis(f"Observed {_among(check)}", min(0.5, least), 1.0)
     facets = tuple(
         Facet(
@@ -342,20 +334,13 @@ def _compared_text(check: CalibrationCheck, panel: PanelCheck) -> str:
     return f", {panel.others:.3g} {noun[panel.others != 1]}"
 
 
-def _low(share: Measure) -> float:
-    return share.interval.low if share.interval else share.value or 0.0
-
-
 def _dot(tenth: Tenth) -> Dot:
     mark: Literal["diamond", "circle"] = "diamond" if tenth.deviates else "circle"
-    return Dot(tenth.share.value or 0.0, tenth.share.interval, mark, _alt_text(tenth))
-
-
-def _alt_text(tenth: Tenth) -> str:
-    return (
+    text = (
         f"stated {percent(tenth.probability)}: expected {percent(tenth.expectation)}, "
         f"observed {percent(tenth.share.value)}, interval {ends(tenth.share.interval, 2)}"
     )
+    return Dot(tenth.share.value or 0.0, tenth.share.interval, mark, text)
 
 
 def _bracket(measure: Measure) -> str:
@@ -413,12 +398,9 @@ def _tenths(check: CalibrationCheck, field: str) -> Table:
     labels: dict[int, str] = {}
     for at, (panel, _) in enumerate(rows):
         if not at or rows[at - 1][0] is not panel:
-            draw_count = count_noun(panel.draws, "draw")
-            sessions = count_noun(panel.sessions, "session")
-            comparison_text = _compared_text(check, panel)
-            labels[at] = (
-                f"{panel.reviewers} reviewers{comparison_text}: {draw_count} from {sessions}"
-            )
+            draws = count_noun(panel.draws, "draw")
+            compared, sessions = _compared_text(check, panel), count_noun(panel.sessions, "session")
+            labels[at] = f"{panel.reviewers} reviewers{compared}: {draws} from {sessions}"
     title = f"{KINDS[field][0]}, stated and observed"
     drawable = any(tenth.share.value is not None for _, tenth in rows)
     return table_of(
@@ -433,7 +415,10 @@ def _tenths(check: CalibrationCheck, field: str) -> Table:
                 ),
                 [percent(tenth.expectation) for _, tenth in rows],
             ),
-            (Column("observed", interval=90), [_share_cell(tenth) for _, tenth in rows]),
+            (
+                Column("observed", interval=90),
+                [_share_cell(t.share, "few sessions", has_mark=t.deviates) for _, t in rows],
+            ),
             (Column("sessions", keep=60), [f"{tenth.share.n:,}" for _, tenth in rows]),
             (
                 Column("", "left", keep=95),
@@ -445,11 +430,10 @@ def _tenths(check: CalibrationCheck, field: str) -> Table:
     )
 
 
-def _share_cell(tenth: Tenth) -> Cell:
-    share = tenth.share
+def _share_cell(share: Measure, few: str, *, has_mark: bool = False) -> Cell:
     if share.value is None:
-        return Cell(None, basis=share.why or "", short="few sessions")
-    return Cell(percent(share.value), interval=_bracket(share), has_mark=tenth.deviates)
+        return Cell(None, basis=share.why or "", short=few)
+    return Cell(percent(share.value), interval=_bracket(share), has_mark=has_mark)
 
 
 def _scores(check: CalibrationCheck) -> Iterator[Block]:
@@ -497,18 +481,12 @@ def _reviewers(check: CalibrationCheck) -> Iterator[Block]:
             (Column("reviewer", "left", heads=True), names),
             (
                 Column("matches", interval=90, meaning="share of the pairs on which it is right"),
-                [_match_cell(share) for share in shares],
+                [_share_cell(share, "few pairs") for share in shares],
             ),
             (Column("pairs", keep=60), [f"{share.n:,}" for share in shares]),
             (Column("weight"), [number(check.weights.get(name), 2) for name in names]),
         ],
     )
-
-
-def _match_cell(share: Measure) -> Cell:
-    if share.value is None:
-        return Cell(None, basis=share.why or "", short="few pairs")
-    return Cell(percent(share.value), interval=_bracket(share))
 
 
 def _score(value: float, floor: float) -> str:

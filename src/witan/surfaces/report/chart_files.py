@@ -3,7 +3,8 @@
 import os
 from pathlib import Path
 
-from witan.errors import BallotFileError, InvalidParameter, MissingExtra
+from witan.errors import BallotFileError, InvalidParameter, MissingExtra, SessionFileError
+from witan.files.session_files import write_whole
 from witan.surfaces.report.document import Chart
 from witan.surfaces.report.drawing import FONTS, draw_chart, safe
 
@@ -44,7 +45,11 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
         content = f"{head}</title>\n<body>\n{drawn}</body></html>\n".encode()
     else:
         content = drawn.encode()
-    _write(target, content)
+    try:
+        write_whole(content, target)
+    except SessionFileError as error:
+        problem = f"{error.problem}; name another file for the chart"
+        raise BallotFileError(str(target), problem) from error
     return target
 
 
@@ -61,18 +66,3 @@ def _rasterise(svg: str, target: Path) -> bytes:
         raise InvalidParameter("a chart file", str(target), problem)
     png: bytes = svg_to_bytes(svg_string=svg, zoom=ZOOM)
     return png
-
-
-def _write(target: Path, content: bytes) -> None:
-    """Write next to the target, then rename, so that readers see complete files."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        try:
-            part.write_bytes(content)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        problem = f"cannot be written: {reason}; name another file for the chart"
-        raise BallotFileError(str(target), problem) from error

@@ -48,10 +48,12 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
     not_read, unused_options = (
         ((), ()) if isinstance(result, Comparison) else (result.not_read, result.without_effect)
     )
-    several = count_noun(len(comparison.sessions), "session")
+    name = [session for session in comparison.sessions if session]
+    if len(comparison.sessions) > 1:
+        name = [count_noun(len(comparison.sessions), "session")]
     return Report(
         "Comparison of rules",
-        (*_name(comparison, several), count_noun(len(comparison.rules), "rule")),
+        (*name, count_noun(len(comparison.rules), "rule")),
         _finding(comparison),
         (
             *(Note(text, "warning", option="scale") for text in _scales(comparison)),
@@ -63,13 +65,6 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
             *problem_blocks("Without effect", "without-effect", unused_options),
         ),
     )
-
-
-def _name(comparison: Comparison, several: str) -> Iterator[str]:
-    if len(comparison.sessions) > 1:
-        yield several
-    else:
-        yield from filter(None, comparison.sessions)
 
 
 def _finding(comparison: Comparison) -> str:

@@ -85,7 +85,12 @@ def _standings(board: Leaderboard) -> Table:
     ranked, lines = len(board.lines), (*board.lines, *board.provisional)
     labels = {ranked: _explain_unranked(board)} if board.provisional else {}
     strong = [at for at, line in enumerate(lines) if line.rank_low == 1]
-    breaks = _breaks(board.lines)
+    neighbours = enumerate(pairwise(board.lines), start=1)
+    breaks = {
+        at
+        for at, (above, below) in neighbours
+        if above.tied_with_next is False or above.group != below.group
+    }
     columns = [*_numbers(board, lines), *_details(board, lines)]
     return table_of(
         "Standings",
@@ -106,15 +111,6 @@ def _explain_unranked(board: Leaderboard) -> str:
     if any(line.sessions >= board.terms.min_sessions for line in board.provisional):
         why += f", or no comparable {NUMBERS[board.terms.order_by]}"
     return why
-
-
-def _breaks(lines: Sequence[LeaderboardLine]) -> set[int]:
-    """Find lines that differ from the previous one, or lack comparison."""
-    return {
-        index
-        for index, (above, below) in enumerate(pairwise(lines), start=1)
-        if above.tied_with_next is False or above.group != below.group
-    }
 
 
 def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:

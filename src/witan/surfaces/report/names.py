@@ -77,7 +77,7 @@ class SeatNames(CandidateNames):
 
     labels: Mapping[str, str]
     others: Mapping[str, str]
-    opening: "SessionOpened | None" = field(default=None, repr=False)
+    opening: "SessionOpened" = field(repr=False)
 
     @classmethod
     def of(cls, session: "Session", *, hides_names: bool) -> "SeatNames":
@@ -201,13 +201,8 @@ class SeatNames(CandidateNames):
         # Imported here because counting ballots does not need it.
         from witan.deliberation.texts import mask, masked_names
 
-        models = tuple(masked_names((*self._council.seats, *self._council.callable_seats)))
-        return mask(text, self._council.question, models)
-
-    @property
-    def _council(self) -> "SessionOpened":
-        assert self.opening is not None  # noqa: S101 - only seats are hidden
-        return self.opening
+        models = tuple(masked_names((*self.opening.seats, *self.opening.callable_seats)))
+        return mask(text, self.opening.question, models)
 
 
 def find_seat(session: "Session", value: str) -> str:

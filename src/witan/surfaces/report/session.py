@@ -243,7 +243,9 @@ def session_report(
     if not judges or len(session.answers) > 1:
         blocks += outcome_section(session.outcome, names, before)
     if session.outcome is None and closed:
-        blocks += [Heading("Ranking", "ranking"), _no_outcome(session)]
+        why = ": fewer ballots were cast than the quorum requires"
+        why = " yet" if session.status == "interrupted" else why
+        blocks += [Heading("Ranking", "ranking"), Sentence(f"There is no outcome{why}.")]
     blocks += [
         *_ballots(session, names, recount.without if recount else (), is_closed=closed),
         *vote_blocks(() if council_session is None else council_session.votes, "members'", names),
@@ -317,16 +319,11 @@ def _verdict(
 def judgment_report(session: Session) -> Report:
     """Write a jury's verdict, with the ranking of several texts."""
     names = SeatNames.of(session, hides_names=False)
-    blocks = [*_judgment(session, names)]
+    blocks = [] if session.verdict is None else [*verdict_blocks(session.verdict, names)]
     if len(session.answers) > 1:
         blocks += outcome_section(session.outcome, names, None)
     title = report_title(is_simulated=session.is_simulated)
     return Report(title, (session.id,), "", tuple(blocks))
-
-
-def _judgment(session: Session, names: SeatNames) -> Iterator[Block]:
-    if session.verdict is not None:
-        yield from verdict_blocks(session.verdict, names)
 
 
 def judgment_text(session: Session) -> str:
@@ -335,7 +332,8 @@ def judgment_text(session: Session) -> str:
     about = f"{report_title(is_simulated=mark).lower()} {session.id} · {session_trust(session)}"
     if session.verdict is None:
         return f"no verdict: {about}"
-    _, *lines = report_text(Page(), Report("", (), "", tuple(_judgment(session, names))))
+    blocks = tuple(verdict_blocks(session.verdict, names))
+    _, *lines = report_text(Page(), Report("", (), "", blocks))
     return "\n".join([*lines, about])
 
 
@@ -435,12 +433,6 @@ def outcome_parts(
     yield agreed_and_contested(outcome, names)
     yield from pair_map(outcome, names)
     yield from order_note(outcome, names)
-
-
-def _no_outcome(session: Session) -> Sentence:
-    if session.status == "interrupted":
-        return Sentence("There is no outcome yet.")
-    return Sentence("There is no outcome: fewer ballots were cast than the quorum requires.")
 
 
 def _final_answer(session: Session, names: SeatNames, *, is_recount: bool) -> Iterator[Block]:

@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from witan.history import History
     from witan.service.council import Council
     from witan.service.history_access import RecordingPlace
-    from witan.service.operations.ask import Turn
     from witan.service.operations.plan import PlanSummary
     from witan.service.sessions.councils import LocalCouncils
     from witan.surfaces.cli.live_session import LiveSession
@@ -93,20 +92,15 @@ class PriceType(ParamType):
         return seat.strip(), (input_usd, output_usd)
 
 
-RECORD_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
-
-
-save_option = click.option(
-    "--save",
-    type=RECORD_FILE,
-    metavar="FILE.json",
-    help="Save the session record to this file, even if interrupted.",
-)
-
 output_options = section(
     "Output",
     record_options,
-    save_option,
+    click.option(
+        "--save",
+        type=click.Path(dir_okay=False, writable=True, path_type=Path),
+        metavar="FILE.json",
+        help="Save the session record to this file, even if interrupted.",
+    ),
     click.option(
         "--legend",
         is_flag=True,
@@ -171,45 +165,27 @@ _question_options = section(
     ),
 )
 
-price_option = section(
-    "Time and money",
-    click.option(
-        "--price",
-        "prices",
-        multiple=True,
-        type=PriceType(),
-        metavar="SEAT=IN,OUT",
-        help="Price of a seat, in US dollars per million tokens read and written.",
+seat_options = stack_options(
+    section("Seats", config_option),
+    section(
+        "Time and money",
+        click.option(
+            "--price",
+            "prices",
+            multiple=True,
+            type=PriceType(),
+            metavar="SEAT=IN,OUT",
+            help="Price of a seat, in US dollars per million tokens read and written.",
+        ),
     ),
 )
 
 council_options = stack_options(
     _question_options,
     parameter_options(QuestionRequest, exclude=("question", "conversation", "files")),
-    section("Seats", config_option),
-    price_option,
+    seat_options,
 )
 """Options of the question, the seats, the settings and the limits."""
-
-jury_options = stack_options(
-    parameter_options(RejudgeRequest, exclude=("session",)),
-    section("Seats", config_option),
-    price_option,
-)
-"""Options of a jury: its seats, settings and limits."""
-
-
-def take_question(
-    options: Mapping[str, Any],
-    question: str,
-    turns: "tuple[Turn, ...]",
-    files: Mapping[str, str],
-    before: "Session | None",
-) -> QuestionRequest:
-    """Make the request from `council_options`, with any parent session."""
-    parent = None if before is None else before.id
-    fields = {"question": question, "conversation": turns, "files": files, "parent": parent}
-    return take_parameters(QuestionRequest, {**options, **fields})
 
 
 def say_separation(council: "Council", say: Say, place: "RecordingPlace | None") -> None:
@@ -217,8 +193,6 @@ def say_separation(council: "Council", say: Say, place: "RecordingPlace | None")
 
     Print nothing if only scripts answer, which are free.
     """
-    from dataclasses import replace
-
     from witan.deliberation.learning import apply_lessons
     from witan.deliberation.planner import panel_separation
     from witan.service.trust import separation_sentence
@@ -289,7 +263,9 @@ def _question_reader(
 
     def read() -> "tuple[QuestionRequest, tuple[Session, ...]]":
         before = read_earlier(options["parent"], options["config"], options["history"])
-        request = take_question(options, question, turns, files, before)
+        parent = None if before is None else before.id
+        fields = {"question": question, "conversation": turns, "files": files, "parent": parent}
+        request = take_parameters(QuestionRequest, {**options, **fields})
         return request, () if before is None else (before,)
 
     return read
@@ -373,7 +349,8 @@ def _print_plan(
     notes=f"These seats are the jury; no juror sees its own model's answer. {STATUSES}",
 )
 @click.argument("session", metavar="ID|FILE")
-@jury_options
+@parameter_options(RejudgeRequest, exclude=("session",))
+@seat_options
 @plan_option
 @session_options
 def rejudge_command(**options: Any) -> int:
@@ -411,8 +388,7 @@ ask.""",
     file_option,
 )
 @parameter_options(JudgeRequest, exclude=("texts", "reference", "files"))
-@section("Seats", config_option)
-@price_option
+@seat_options
 @plan_option
 @stack_options(recording_options, output_options)
 def judge_command(texts: tuple[str, ...], **options: Any) -> int:
@@ -450,10 +426,14 @@ def _take_texts(paths: tuple[str, ...], options: Mapping[str, Any]) -> JudgeRequ
     return take_parameters(JudgeRequest, {**options, **parameters})
 
 
-trust_option = click.option(
-    "--trust",
-    is_flag=True,
-    help="Trust the record: run its programs and use its keys and addresses.",
+trust_options = section(
+    "Session",
+    config_option,
+    click.option(
+        "--trust",
+        is_flag=True,
+        help="Trust the record: run its programs and use its keys and addresses.",
+    ),
 )
 
 
@@ -466,8 +446,7 @@ trust_option = click.option(
 )
 @click.argument("session", metavar="ID|FILE")
 @parameter_options(RetryRequest, exclude=("session",))
-@section("Session", config_option)
-@section("Session", trust_option)
+@trust_options
 @plan_option
 @session_options
 def retry_command(**options: Any) -> int:
@@ -544,8 +523,7 @@ events of its session, the session resumes from there; if it has ended there, or
 no model is called. A session that was not interrupted is only shown. {STATUSES}""",
 )
 @click.argument("session", metavar="ID|FILE")
-@section("Session", config_option)
-@section("Session", trust_option)
+@trust_options
 @parameter_options(ResumeRequest, exclude=("session",))
 @session_options
 def resume_command(**options: Any) -> int:

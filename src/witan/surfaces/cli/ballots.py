@@ -252,8 +252,7 @@ class Body:
         if (self.problems + self.odd).total() > PROBLEMS_SHOWN and odd:
             echo(f"{odd} came with values that were ignored", err=True)
         if not self.n_ballots:
-            names = self.name
-            raise NothingToCount(f"there is no ballot to count in {names}")
+            raise NothingToCount(f"there is no ballot to count in {self.name}")
 
 
 class _Watch:

@@ -27,7 +27,7 @@ from witan.surfaces.cli.arms import (
     run_batch,
     wants_arms,
 )
-from witan.surfaces.cli.ask import price_option
+from witan.surfaces.cli.ask import seat_options
 from witan.surfaces.cli.commands import (
     command,
     parameter_options,
@@ -40,7 +40,6 @@ from witan.surfaces.cli.options import (
     ParamType,
     Status,
     WholeNumber,
-    config_option,
     history_option,
     section,
 )
@@ -186,8 +185,7 @@ interrupted by Ctrl-C, SIGTERM or a closed terminal.""",
 )
 @parameter_options(QuestionRequest, exclude=OF_A_ROW)
 @arms_options
-@section("Seats", config_option)
-@price_option
+@seat_options
 @history_option
 @section(
     "Output",

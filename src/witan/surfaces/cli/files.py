@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,7 +131,6 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
     from witan.service.operations.imports import FileOptions
     from witan.surfaces.cli.stored_sessions import open_history
 
-    at: datetime | None = options["at"]
     meaning = FileOptions(
         format=options["format"],
         columns=tuple((options["columns"] or {}).items()),
@@ -140,7 +138,7 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
         answers=options["answers"],
         questions=options["questions"],
         category=options["category"],
-        at=at,
+        at=options["at"],
         session_prefix=options["prefix"],
     )
     history_config = load_history_config(config, options["history"])
@@ -195,17 +193,14 @@ class _Tally:
         if not self.sessions + self.already + self.ballots:
             return f"{self.name}: nothing imported"
         if not self.sessions + self.ballots:
-            return f"{self.name}: nothing new; {self._count_known()}"
+            known = count_noun(self.already, "session")
+            is_known = self.before == self.files
+            how = f"imported before, with {known}" if is_known else f"{known} already stored"
+            return f"{self.name}: nothing new; {how}"
         parts = [count_noun(self.sessions, "session"), _ballots(self.ballots, self.by_people)]
         if self.already:
             parts.append(f"{count_noun(self.already, 'session')} already stored")
         return f"{self.name}: {' · '.join(parts)}"
-
-    def _count_known(self) -> str:
-        n = count_noun(self.already, "session")
-        if self.before == self.files:
-            return f"imported before, with {n}"
-        return f"{n} already stored"
 
     def plain(self) -> dict[str, Any]:
         """Return the same for a program."""
@@ -430,18 +425,18 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
         counts_of_nothing = Counter[str]()
         kind, write = _writer(options, counts_of_nothing)
         summaries = _find_sessions(history, sessions, options)
-        chosen_sessions, left_out = _pick(
-            summaries, kind, everything=options["everything"] or bool(sessions)
-        )
+        takes_all = kind == "sessions" or options["everything"] or bool(sessions)
+        chosen_sessions = [one for one in summaries if takes_all or not one.simulated]
+        n_left_out = len(summaries) - len(chosen_sessions)
         if not chosen_sessions:
-            raise NothingToCount(_describe_nothing(left_out, kind))
+            raise NothingToCount(_describe_nothing(n_left_out, kind))
         damaged: list[str] = []
         whole = _read_whole(history, chosen_sessions, damaged)
         written = write(whole, _destination(options))
         where = history.url
     of_others = sum(one.relation in ("retried", "rejudged") for one in chosen_sessions)
     _report_counts(
-        _ExportCounts(kind, written, len(left_out), counts_of_nothing, of_others, len(damaged)),
+        _ExportCounts(kind, written, n_left_out, counts_of_nothing, of_others, len(damaged)),
         options,
         where,
     )
@@ -505,7 +500,7 @@ def _writer(
     options: dict[str, Any], empty_sessions: "Counter[str]"
 ) -> tuple[str, "Callable[[Iterator[SessionImport], str], int]"]:
     """Choose the kind of export and its counting writer."""
-    from witan.files.exports import write_battles, write_session_ballots, write_sessions
+    from witan.files import exports
 
     kind, format_ = options["kind"], options["format_"]
     if options["inspect"] is not None:
@@ -514,19 +509,18 @@ def _writer(
         of_ballots = _without_packing(options["output"] or "-").suffix in (".csv", ".parquet")
         kind = "ballots" if format_ is not None or of_ballots else "sessions"
     if kind == "sessions":
-        return kind, write_sessions
+        return kind, exports.write_sessions
 
     def on_skip(_: "SessionImport", reason: str) -> None:
         empty_sessions[reason] += 1
 
     if kind == "ballots":
-        return kind, partial(write_session_ballots, format=format_, on_skip=on_skip)
+        return kind, partial(exports.write_session_ballots, format=format_, on_skip=on_skip)
     if kind == "battles":
-        return kind, partial(write_battles, on_skip=on_skip)
-    from witan.files.exports import write_inspect_logs, write_promptfoo_results
+        return kind, partial(exports.write_battles, on_skip=on_skip)
     from witan.service.trust import verdict_sentence
 
-    write = write_inspect_logs if kind == "inspect" else write_promptfoo_results
+    write = exports.write_inspect_logs if kind == "inspect" else exports.write_promptfoo_results
     return kind, partial(write, describe=verdict_sentence, on_skip=on_skip)
 
 
@@ -552,17 +546,6 @@ def _find_sessions(
     return sorted(result, key=lambda one: (one.at, one.session))
 
 
-def _pick(
-    summaries: "Sequence[SessionSummary]", kind: str, *, everything: bool
-) -> "tuple[list[SessionSummary], list[SessionSummary]]":
-    """Split sessions into those to write, and simulated ones."""
-    if kind == "sessions" or everything:
-        return list(summaries), []
-    return [one for one in summaries if not one.simulated], [
-        one for one in summaries if one.simulated
-    ]
-
-
 def _read_whole(
     history: "History", summaries: "Sequence[SessionSummary]", damaged_names: list[str]
 ) -> "Iterator[SessionImport]":
@@ -580,9 +563,9 @@ def _read_whole(
         yield whole
 
 
-def _describe_nothing(left_out: "Sequence[SessionSummary]", kind: str) -> str:
-    if left_out:
-        n = count_noun(len(left_out), "simulated session")
+def _describe_nothing(n_left_out: int, kind: str) -> str:
+    if n_left_out:
+        n = count_noun(n_left_out, "simulated session")
         return f"only {n} matched; use --all to export their {NOUNS[kind]}s"
     return "no matching session to export; witan sessions lists the history"
 
@@ -619,7 +602,7 @@ class _ExportCounts:
     of_scripts: int
     nothing: Mapping[str, int]
     of_others: int
-    damaged: int = 0
+    damaged: int
 
     def plain(self) -> dict[str, Any]:
         """Return the same for a program."""

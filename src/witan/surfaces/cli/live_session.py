@@ -24,7 +24,7 @@ from witan.service.sessions.running import RunningSession
 from witan.service.sessions.spending import LOCAL
 from witan.service.stored_sessions import ClientService
 from witan.service.telemetry import SpanExport, Spans, is_configured
-from witan.service.text import Folding, Page, clean, readable, span
+from witan.service.text import Folding, clean, readable, span
 from witan.service.trust import missing_text, session_trust
 from witan.surfaces.cli.interruption import wait_for_signal
 from witan.surfaces.cli.options import Status
@@ -279,13 +279,9 @@ class LiveSession:
             write_session(session, start.file)
         location = session.id if start.file is None else start.file
         before = start.sessions[0].cost
-        has_new_cost = replace(session.cost, calls=before.calls) != before
-        result_text = (
-            "resuming produced nothing but cost"
-            if has_new_cost
-            else "resuming produced nothing new"
-        )
-        echo(f"{result_text}: {location} is still interrupted, and can be resumed", err=True)
+        news = "but cost" if replace(session.cost, calls=before.calls) != before else "new"
+        left_open = f"{location} is still interrupted, and can be resumed"
+        echo(f"resuming produced nothing {news}: {left_open}", err=True)
 
     def _print(self, session: Session) -> None:
         if self.output.as_json:
@@ -322,13 +318,10 @@ class _Voice:
         self.streams = self.wanted and is_terminal()
         self.final = FinalText()
         self.at_line_start = True
-        self.page = self._page()
+        self.page = measure_page()
+        if self.page.width is not None:  # leave room for the mark before every line
+            self.page = replace(self.page, width=self.page.width - span(self.mark))
         self.folding = Folding(self.page.width)
-
-    def _page(self) -> Page:
-        """Make the page, leaving room for the mark before every line."""
-        page = measure_page()
-        return page if page.width is None else replace(page, width=page.width - span(self.mark))
 
     def take(self, event: e.Event) -> None:
         """Print the next text, or report that earlier text is void."""

@@ -237,11 +237,11 @@ history_option = section(
     ),
 )
 
-no_history_option = click.option(
-    "--no-history", is_flag=True, help="Do not record the session in the history."
+recording_options = section(
+    "History",
+    history_option,
+    click.option("--no-history", is_flag=True, help="Do not record the session in the history."),
 )
-
-recording_options = section("History", history_option, no_history_option)
 """Options of the history that records a session."""
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from witan.core.escaping import escape_json
+from witan.deliberation.call_headers import VIA_HEADER, VIA_VARIABLE
 from witan.errors import UnknownName
 from witan.surfaces.cli.commands import command
 from witan.surfaces.cli.options import (
@@ -183,6 +183,7 @@ def mcp_command(client: str | None, http: bool, **options: Any) -> int:
     It ends with its input, or by a signal; sessions under way are then left to be resumed. A server
     that is reached over HTTP is `witan serve`, at /mcp. Exit status: 0 ended, 2 misuse.
     """
+    from witan.errors import MissingExtra
     from witan.service.history_access import load_history_config
 
     if http and client is None:
@@ -191,12 +192,6 @@ def mcp_command(client: str | None, http: bool, **options: Any) -> int:
     if client is not None:
         _print_config(client, config, options, http=http)
         return 0
-    return _serve_pipe(config, options)
-
-
-def _serve_pipe(config: "Config", options: dict[str, Any]) -> int:
-    from witan.errors import MissingExtra
-
     try:
         import mcp  # noqa: F401
     except ImportError:
@@ -348,7 +343,6 @@ class AgentProgram:
         Whether it reads variables; otherwise ``<>`` marks their values.
     """
 
-    name: str
     file: str
     stdio: Callable[[Launch], str]
     http: Callable[[ServerEndpoint], str]
@@ -360,33 +354,23 @@ def _json(document: Mapping[str, Any]) -> str:
     return escape_json(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def _value(value: object) -> str:
-    return escape_json(json.dumps(value, ensure_ascii=False))
-
-
 def _servers(entry: Entry) -> str:
     return _json({"mcpServers": {NAME: entry}})
 
 
-def _launch(launch: Launch, variable: str) -> Entry:
-    """Describe a server to start; `variable` formats the name of one."""
+def _launch(launch: Launch, variable: str, hops: str = "") -> Entry:
+    """Describe a server to start.
+
+    `variable` formats the name of a variable, and `hops` that of its caller, if it passes it on.
+    """
+    variables = {key: variable.format(key) for key in launch.keys}
+    if hops:
+        variables[VIA_VARIABLE] = hops.format(VIA_VARIABLE)
     entry: Entry = {"command": launch.command, "args": [*launch.arguments]}
-    if launch.keys:
-        entry["env"] = {key: variable.format(key) for key in launch.keys}
-    return entry
-
-
-def _launch_member(launch: Launch, variable: str, hops: str) -> Entry:
-    """Describe a server to start; `hops` formats the variable of its caller."""
-    from witan.deliberation.call_headers import VIA_VARIABLE
-
-    entry = _launch(launch, variable)
-    return {**entry, "env": {**entry.get("env", {}), VIA_VARIABLE: hops.format(VIA_VARIABLE)}}
+    return {**entry, "env": variables} if variables else entry
 
 
 def _headers(server: ServerEndpoint, variable: str, hops: str = "") -> Entry:
-    from witan.deliberation.call_headers import VIA_HEADER, VIA_VARIABLE
-
     token = server.token
     headers = {} if token is None else {"Authorization": f"Bearer {variable.format(token)}"}
     if hops:
@@ -421,34 +405,32 @@ def _vscode(document: Entry, variables: Sequence[str]) -> str:
 
 def _toml(settings: Mapping[str, Any]) -> str:
     """Write the table of Codex; its values are written as in JSON."""
-    lines = [f"{key} = {_value(value)}" for key, value in settings.items()]
+    lines = [
+        f"{key} = {escape_json(json.dumps(value, ensure_ascii=False))}"
+        for key, value in settings.items()
+    ]
     return "\n".join([f"[mcp_servers.{NAME}]", *lines])
 
 
 def _codex_stdio(launch: Launch) -> str:
-    from witan.deliberation.call_headers import VIA_VARIABLE
-
     table = {"command": launch.command, "args": [*launch.arguments]}
     variables = {"env_vars": [*launch.keys, VIA_VARIABLE]}
     return _toml({**table, **variables, "tool_timeout_sec": TOOL_SECONDS})
 
 
 def _codex_http(server: ServerEndpoint) -> str:
-    from witan.deliberation.call_headers import VIA_HEADER, VIA_VARIABLE
-
     token = {} if server.token is None else {"bearer_token_env_var": server.token}
     table = _toml({"url": server.url, **token, "tool_timeout_sec": TOOL_SECONDS})
     return f'{table}\nenv_http_headers = {{ "{VIA_HEADER}" = "{VIA_VARIABLE}" }}'
 
 
-_CLIENTS = (
-    AgentProgram(
-        "claude-code",
+CLIENTS: Mapping[str, AgentProgram] = {
+    "claude-code": AgentProgram(
         ".mcp.json in the project; for yourself: claude mcp add-json witan 'the inner object'",
         lambda server: _servers(
             {
                 "type": "stdio",
-                **_launch_member(server, "${{{}}}", "${{{}:-}}"),
+                **_launch(server, "${{{}}}", "${{{}:-}}"),
                 "timeout": TOOL_SECONDS * 1000,
             }
         ),
@@ -461,27 +443,22 @@ _CLIENTS = (
             }
         ),
     ),
-    AgentProgram(
-        "claude-desktop",
+    "claude-desktop": AgentProgram(
         "claude_desktop_config.json: Settings → Developer → Edit Config",
         lambda server: _servers(_launch(server, "<{}>")),
         lambda server: _servers(_bridge(server)),
         "over HTTP it needs npx",
         reads_variables=False,
     ),
-    AgentProgram("codex", "~/.codex/config.toml", _codex_stdio, _codex_http),
-    AgentProgram(
-        "cursor",
+    "codex": AgentProgram("~/.codex/config.toml", _codex_stdio, _codex_http),
+    "cursor": AgentProgram(
         ".cursor/mcp.json in the project, or ~/.cursor/mcp.json",
         lambda server: _servers({"type": "stdio", **_launch(server, "${{env:{}}}")}),
         lambda server: _servers({"url": server.url, **_headers(server, "${{env:{}}}")}),
     ),
-    AgentProgram(
-        "gemini",
+    "gemini": AgentProgram(
         ".gemini/settings.json in the project, or ~/.gemini/settings.json",
-        lambda server: _servers(
-            {**_launch_member(server, "${}", "${}"), "timeout": TOOL_SECONDS * 1000}
-        ),
+        lambda server: _servers({**_launch(server, "${}", "${}"), "timeout": TOOL_SECONDS * 1000}),
         lambda server: _servers(
             {
                 "httpUrl": server.url,
@@ -490,8 +467,7 @@ _CLIENTS = (
             }
         ),
     ),
-    AgentProgram(
-        "vscode",
+    "vscode": AgentProgram(
         ".vscode/mcp.json in the project, or that of your profile",
         lambda server: _vscode({"type": "stdio", **_launch(server, "${{input:{}}}")}, server.keys),
         lambda server: _vscode(
@@ -499,14 +475,12 @@ _CLIENTS = (
             [] if server.token is None else [server.token],
         ),
     ),
-    AgentProgram(
-        "windsurf",
+    "windsurf": AgentProgram(
         "~/.codeium/windsurf/mcp_config.json (also of Devin Desktop, its new name)",
         lambda server: _servers(_launch(server, "${{env:{}}}")),
         lambda server: _servers({"serverUrl": server.url, **_headers(server, "${{env:{}}}")}),
     ),
-    AgentProgram(
-        "zed",
+    "zed": AgentProgram(
         "its settings: zed: open settings file",
         lambda server: _json({"context_servers": {NAME: _launch(server, "<{}>")}}),
         lambda server: _json(
@@ -514,7 +488,5 @@ _CLIENTS = (
         ),
         reads_variables=False,
     ),
-)
-
-CLIENTS: Mapping[str, AgentProgram] = MappingProxyType({client.name: client for client in _CLIENTS})
+}
 """Clients by name."""

@@ -16,11 +16,7 @@ from witan.service.operations.sessions import show as operation
 from witan.service.parameters import MOMENT
 from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.text import clean, count_noun
-from witan.surfaces.cli.commands import (
-    command,
-    parameter_options,
-    print_result,
-)
+from witan.surfaces.cli.commands import command, parameter_options, print_result
 from witan.surfaces.cli.options import (
     ParsedType,
     Status,
@@ -155,11 +151,9 @@ def forget_command(
             session_names += descendants(place, session_names)
         if session_names and not yes:
             _confirm(session_names, place)
-        by_age = before is not None and not with_children
-        deleting = store if before is None else _SessionsBefore(place, before)
-        deletion = delete_sessions(
-            deleting if by_age else store, session_names, with_children=False
-        )
+        by_age = None if with_children else before
+        deleting = store if by_age is None else _SessionsBefore(place, by_age)
+        deletion = delete_sessions(deleting, session_names, with_children=False)
     print_result(deletion, as_json=as_json)
 
 

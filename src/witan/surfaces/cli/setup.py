@@ -293,18 +293,15 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
 def _lengths() -> "Lengths":
     """Return lengths of earlier replies, for estimating costs."""
     from witan.deliberation.plan import TYPICAL
-    from witan.errors import ConfigError, WitanError
     from witan.service.history_access import load_history_config
     from witan.surfaces.cli.stored_sessions import open_history_if_any
 
-    try:
-        with (
-            open_history_if_any(load_history_config(None)) as history,
-            suppress(WitanError, ValueError),
-        ):
-            return TYPICAL if history is None else history.lengths()
-    except ConfigError:  # the existing file cannot be read
-        pass
+    # Neither the configuration nor the history has to be readable.
+    with (
+        suppress(WitanError, ValueError),
+        open_history_if_any(load_history_config(None)) as history,
+    ):
+        return TYPICAL if history is None else history.lengths()
     return TYPICAL
 
 

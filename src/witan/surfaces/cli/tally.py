@@ -156,10 +156,5 @@ def _show(count: _Count, limit: int) -> None:
         echo("\n".join(report_text(page, digests_report(digests))))
         echo(page.sentence("One session in full: --session NAME. All of them: --json.", "dim"))
     elif outcomes:
-        echo(
-            "\n".join(
-                report_text(
-                    page, outcomes_report(outcomes, simulated_sessions=count.body.simulated)
-                )
-            )
-        )
+        report = outcomes_report(outcomes, simulated_sessions=count.body.simulated)
+        echo("\n".join(report_text(page, report)))

@@ -14,21 +14,10 @@ from witan.core.ballot import Groups
 from witan.core.blind_vote import read_ranking
 from witan.errors import InvalidBallot, InvalidParameter, MissingParameter
 from witan.history.ballots import HumanVote, Paper
-from witan.service.operations.voting import (
-    VoteParameters,
-    VotingPaper,
-    cast_vote,
-    paper_for,
-    vote,
-)
+from witan.service.operations.voting import VoteParameters, VotingPaper, cast_vote, paper_for, vote
 from witan.service.parameters import make_parameters
 from witan.service.text import clean
-from witan.surfaces.cli.commands import (
-    command,
-    parameter_options,
-    print_result,
-    render_report,
-)
+from witan.surfaces.cli.commands import command, parameter_options, print_result, render_report
 from witan.surfaces.cli.options import config_option, history_option, json_option
 from witan.surfaces.cli.stored_sessions import open_sessions
 from witan.surfaces.terminal import ask, confirm, echo, is_terminal, measure_page, page_through, say

@@ -96,22 +96,14 @@ def _complete(reply: Any, call: CouncilCall, session: "Session", ignored: list[s
 
 
 def _chunk(piece: "str | Session", ignored: list[str]) -> dict[str, Any]:
+    chunk: dict[str, Any] = {"index": 0, "tool_use": None}
     if isinstance(piece, str):
-        return {
-            "text": piece,
-            "is_finished": False,
-            "finish_reason": "",
-            "usage": None,
-            "index": 0,
-            "tool_use": None,
-        }
-    return {
+        return chunk | {"text": piece, "is_finished": False, "finish_reason": "", "usage": None}
+    return chunk | {
         "text": "",
         "is_finished": True,
         "finish_reason": _finish_reason(piece),
         "usage": _usage(piece),
-        "index": 0,
-        "tool_use": None,
         "provider_specific_fields": _facts(piece, ignored),
     }
 

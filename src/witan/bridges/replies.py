@@ -13,10 +13,6 @@ from witan import councils
 
 if TYPE_CHECKING:
     from witan import Council, Session
-
-
-if TYPE_CHECKING:
-    from witan import Session
     from witan.models import Message
 
     Piece: TypeAlias = "ProgressLine | str | Session"

@@ -41,8 +41,6 @@ class ArmsType(ParamType):
         """Split the list; refuse unknown arms."""
         from witan.core.arms import ARMS
 
-        if isinstance(value, tuple):
-            return value
         names = tuple(dict.fromkeys(name.strip() for name in str(value).split(",")))
         if "council" not in names or len(names) < 2 or not {*names} <= {*ARMS}:
             self.fail(f"{value!r}: write council and at least one of best, self", param, ctx)

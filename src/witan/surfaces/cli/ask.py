@@ -78,8 +78,6 @@ class PriceType(ParamType):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, tuple[float, float]]:
         """Parse it; the seat may contain an equals sign."""
-        if isinstance(value, tuple):
-            return value
         seat, _, rate = str(value).rpartition("=")
         try:
             input_usd, output_usd = (float(part) for part in rate.split(","))

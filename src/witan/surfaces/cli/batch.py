@@ -87,8 +87,6 @@ class ColumnType(ParamType):
         """Parse it."""
         from witan.service.batch_rows import COLUMNS
 
-        if isinstance(value, tuple):
-            return value
         name, _, column = str(value).partition("=")
         if name not in COLUMNS or not column:
             self.fail(f"{value!r}: write NAME=COLUMN, NAME one of {', '.join(COLUMNS)}", param, ctx)

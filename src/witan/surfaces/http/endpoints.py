@@ -127,18 +127,13 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
             request, lambda: dispatch(operation, service, client, parameters, reply)
         )
 
-    endpoint.__signature__ = _signature(operation, endpoint)  # type: ignore[attr-defined]
     # A path, or the session that a question continues, may name something missing.
     may_miss = operation.path_parameters or issubclass(operation.parameters, QuestionRequest)
     file = next((each for each in parameters_of(operation.parameters) if each.content), None)
-    router.add_api_route(
-        operation.path.replace("}", ":quoted}"),
+    _add_route(
+        router,
+        operation,
         endpoint,
-        methods=[operation.method],
-        tags=[operation.tag],
-        summary=operation.summary,
-        description=operation.description,
-        operation_id=operation.name,
         responses={
             200: {"model": operation.result},
             **problem_responses(*([404] if may_miss else []), 409),
@@ -168,17 +163,22 @@ def add_session_route(
         subject = ClientService(service, client, hops)
         return await answer(await operation.handler(subject, _parameters(operation, values)), wait)
 
-    endpoint.__signature__ = _signature(operation, endpoint)  # type: ignore[attr-defined]
+    _add_route(router, operation, endpoint, status_code=202, responses=responses)
+
+
+def _add_route(
+    router: APIRouter, operation: Operation[Any, Any], endpoint: Any, **more: Any
+) -> None:
+    endpoint.__signature__ = _signature(operation, endpoint)
     router.add_api_route(
         operation.path.replace("}", ":quoted}"),
         endpoint,
         methods=[operation.method],
         tags=[operation.tag],
-        status_code=202,
         summary=operation.summary,
         description=operation.description,
         operation_id=operation.name,
-        responses=responses,
+        **more,
     )
 
 

@@ -113,20 +113,6 @@ def status_of(error: Exception) -> int:
     return 500
 
 
-def problem(
-    status: int,
-    detail: str,
-    headers: Mapping[str, str] | None = None,
-    faults: list[Fault] | None = None,
-) -> Response:
-    """Make the response of a problem."""
-    title = TITLES.get(status, "Refused")
-    body: Problem = {"title": title, "status": status, "detail": detail}
-    if faults is not None:
-        body["faults"] = faults
-    return Response(to_json(body), status, dict(headers or {}), "application/problem+json")
-
-
 def refusal(
     scope: Scope,
     status: int,
@@ -139,9 +125,13 @@ def refusal(
     """Make a refusal in the form that clients of this path expect."""
     if speaks_openai(scope["path"]):
         return openai_problem(status, words, headers)
+    title = TITLES.get(status, "Refused")
     if wants_page(scope):
-        return problem_page(TITLES.get(status, "Refused"), words, status, headers, site())
-    return problem(status, words, headers, faults)
+        return problem_page(title, words, status, headers, site())
+    body: Problem = {"title": title, "status": status, "detail": words}
+    if faults is not None:
+        body["faults"] = faults
+    return Response(to_json(body), status, dict(headers or {}), "application/problem+json")
 
 
 async def respond_to_error(request: Request, error: Exception) -> Response:

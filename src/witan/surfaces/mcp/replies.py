@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from witan.analytics.audits import AuditReport
-from witan.core.outcome import Interval, Outcome, Standing
-from witan.core.stats.leaderboard import Leaderboard
+from witan.core.outcome import Outcome, Standing
+from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine
 from witan.deliberation.session import Session
 from witan.history import SessionSummary
 from witan.history.ballots import RevealedAnswer, VoteResult
@@ -20,6 +20,7 @@ from witan.service.operations.rules import RubricEntry, RuleEntry
 from witan.service.operations.sessions import Deletion, SessionList
 from witan.service.operations.voting import VotingPaper
 from witan.service.session_records import CouncilSession, ImportedSession
+from witan.service.sessions.councils import CouncilProfile
 from witan.service.text import clean, count_noun, readable
 from witan.service.trust import leaders_text, missing_text, session_trust, verdict_sentence
 from witan.surfaces.live_board import progress_lines
@@ -206,27 +207,20 @@ SESSIONS: Any = record_type(
 """Sessions, the latest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankedModel:
-    """A line of a leaderboard."""
-
-    model: str
-    rank: int | None
-    score: float | None
-    interval: Interval | None
+RANKED: Any = record_type("RankedModel", LeaderboardLine, ("model", "rank", "score", "interval"))
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardBrief:
     """Models, best first."""
 
-    models: tuple[RankedModel, ...]
+    models: tuple[RANKED, ...]
 
 
 def brief_leaderboard(board: Leaderboard) -> LeaderboardBrief:
     """Reduce a leaderboard; models with few sessions come last."""
     lines = (*board.lines, *board.provisional)
-    return LeaderboardBrief(tuple(reduce_to(RankedModel, line) for line in lines))
+    return LeaderboardBrief(tuple(reduce_to(RANKED, line) for line in lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,27 +277,23 @@ def _names(choices: Iterable[RuleEntry | RubricEntry]) -> tuple[str, ...]:
     return tuple(each.name for each in choices)
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileBrief:
-    """A council that can be asked."""
-
-    name: str
-    seats: tuple[str, ...]
-    problem: str | None
+PROFILE: Any = record_type(
+    "ProfileBrief", CouncilProfile, ("name", "seats", "problem"), seats=tuple[str, ...]
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ProfilesBrief:
     """The councils that can be asked."""
 
-    profiles: tuple[ProfileBrief, ...]
+    profiles: tuple[PROFILE, ...]
 
 
 def brief_profiles(profiles: Profiles) -> ProfilesBrief:
     """Reduce a list of councils."""
     return ProfilesBrief(
         tuple(
-            reduce_to(ProfileBrief, each, seats=tuple(seat.source for seat in each.seats))
+            reduce_to(PROFILE, each, seats=tuple(seat.source for seat in each.seats))
             for each in profiles.profiles
         )
     )

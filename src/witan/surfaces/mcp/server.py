@@ -219,15 +219,10 @@ def vote_blind(session: Session = "last") -> str:
     )
 
 
-_PROMPTS: tuple[Prompt, ...] = (
-    ask_council,
-    check_draft,
-    count_ballots,
-    review_leaderboard,
-    vote_blind,
-)
-
-PROMPTS: Mapping[str, Prompt] = {prompt.__name__: prompt for prompt in _PROMPTS}
+PROMPTS: Mapping[str, Prompt] = {
+    prompt.__name__: prompt
+    for prompt in (ask_council, check_draft, count_ballots, review_leaderboard, vote_blind)
+}
 """Every prompt by name."""
 
 

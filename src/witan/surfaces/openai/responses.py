@@ -267,29 +267,13 @@ class ResponseEvent(TypedDict):
     logprobs: NotRequired[list[str]]
 
 
-def response_of(running_session: RunningSession, model: str, form: ReplyForm) -> ResponseObject:
-    """Return the response of a session run by this server."""
-    return past_response(
-        running_session.session,
-        model,
-        form,
-        under_way=running_session.under_way,
-        problem=running_session.problem,
-    )
-
-
-def past_response(
-    session: Session, model: str, form: ReplyForm, *, under_way: bool, problem: str | None
+def response_of(
+    session: Session, model: str, form: ReplyForm, running_session: RunningSession | None
 ) -> ResponseObject:
-    """Return the response of a past or running session.
-
-    Parameters
-    ----------
-    problem
-        Why it is not in the history.
-    """
-    if under_way:
+    """Return the response of a past or running session."""
+    if running_session is not None and running_session.under_way:
         return open_response(session, model, form)
+    problem = None if running_session is None else running_session.problem
     output: list[OutputItem] = []
     if refusal(session) is None:
         if form.narration:
@@ -379,11 +363,10 @@ def _usage(session: Session) -> ResponseUsage | None:
 
 
 def _reasoning(session: str, text: str, status: ItemStatus = "completed") -> OutputItem:
-    summary: list[OutputPart] = [{"type": "summary_text", "text": text}] if text else []
     return {
         "id": f"{REASONING_ID}{session}",
         "type": "reasoning",
-        "summary": summary,
+        "summary": [_summary_part(text)] if text else [],
         "status": status,
     }
 
@@ -430,12 +413,8 @@ class ResponseFrames:
     def opening(self) -> bytes:
         """Write the first events."""
         response = open_response(self._session, self._model, self._form)
-        return b"".join(
-            [
-                self._event("response.created", response=response),
-                self._event("response.in_progress", response=response),
-            ]
-        )
+        created = self._event("response.created", response=response)
+        return created + self._event("response.in_progress", response=response)
 
     def frame(self, message: StreamMessage) -> bytes:
         """Write the response events for one session event, if any."""

@@ -51,7 +51,6 @@ from witan.surfaces.openai.responses import (
     ResponseDeletion,
     ResponseFrames,
     ResponseObject,
-    past_response,
     response_of,
 )
 from witan.surfaces.report.session import ReplyFooter
@@ -213,9 +212,11 @@ async def respond(
     form = _form(request, body, store=store)
     if body.stream:
         return _stream(request, running_session, ResponseFrames(running_session, body.model, form))
-    return await _reply_whole(
-        request, running_session, lambda: response_of(running_session, body.model, form)
-    )
+
+    def write() -> ResponseObject:
+        return response_of(running_session.session, body.model, form, running_session)
+
+    return await _reply_whole(request, running_session, write)
 
 
 @router.get(
@@ -303,17 +304,11 @@ async def _load_answer(service: Service, public_id: str, prefix: str) -> Session
 def _past_response(
     request: Request, record: Session, running_session: RunningSession | None
 ) -> ResponseObject:
-    return past_response(
-        redact(record),
-        _name_model(request.app.state.service, record),
-        ReplyForm(
-            ReplyFooter(),
-            request.app.state.settings.narration is True,
-            store=running_session is None or running_session.store,
-        ),
-        under_way=running_session is not None and running_session.under_way,
-        problem=None if running_session is None else running_session.problem,
-    )
+    narration = request.app.state.settings.narration is True
+    store = running_session is None or running_session.store
+    model = _name_model(request.app.state.service, record)
+    form = ReplyForm(ReplyFooter(), narration, store=store)
+    return response_of(redact(record), model, form, running_session)
 
 
 def _name_model(service: Service, session: Session) -> str:

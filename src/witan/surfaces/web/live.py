@@ -210,10 +210,9 @@ class LivePage:
     def seat_names(self) -> SeatNames:
         """The current names of the seats."""
         if self._seat_names is None:
-            session = self.session
             # Names of given texts are known to the reader.
-            revealed = self._show_names or session.opening.judging is not None
-            self._seat_names = SeatNames.of(session, hides_names=not revealed)
+            revealed = self._show_names or self._opening.judging is not None
+            self._seat_names = SeatNames.of(self.session, hides_names=not revealed)
         return self._seat_names
 
     @property
@@ -224,44 +223,41 @@ class LivePage:
     @property
     def authors(self) -> frozenset[str]:
         """Names of the seats that answer."""
-        first = self._events[0]
-        seats = first.members if isinstance(first, e.SessionOpened) else ()
-        return frozenset(seat.name for seat in seats)
+        return frozenset(seat.name for seat in self._opening.members)
 
     @property
     def places(self) -> Iterator[tuple[str, str]]:
         """Key and title of the sections to jump to."""
-        session = self.session
-        if session.opening.judging is None:
+        judges_texts = self._opening.judging is not None
+        if not judges_texts:
             yield "answer", "Answer"
         yield from (("ranking", "Ranking"), ("ballots", "Ballots"))
-        yield "answers", "Answers" if session.opening.judging is None else "Texts"
+        yield "answers", "Texts" if judges_texts else "Answers"
         yield from [("run", "Reviewers")] if self.is_rejudgment else []
 
     @property
     def is_mixed(self) -> bool:
         """True if scripts play some seats but not all."""
-        first = self._events[0]
-        seats = (*first.seats, *first.callable_seats) if isinstance(first, e.SessionOpened) else ()
+        seats = (*self._opening.seats, *self._opening.callable_seats)
         return len({seat.simulated for seat in seats}) > 1
 
     @property
     def is_rejudgment(self) -> bool:
         """True if the answers come from an earlier session."""
-        first = self._events[0]
-        return isinstance(first, e.SessionOpened) and bool(first.answers)
+        return bool(self._opening.answers)
 
     @property
-    def _id(self) -> str:
+    def _opening(self) -> e.SessionOpened:
         first = self._events[0]
-        return first.session if isinstance(first, e.SessionOpened) else ""
+        assert isinstance(first, e.SessionOpened)  # noqa: S101 - every session begins with it
+        return first
 
     @property
     def address(self) -> str:
         """Address of the patches of this page."""
         revealed = "&reveal=1" if self._show_names else ""
         place = f"{self.seq}-{self._mark}" if self._mark else self.seq
-        return f"{self._site.at('sessions', self._id, 'live')}?after={place}{revealed}"
+        return f"{self._site.at('sessions', self._opening.session, 'live')}?after={place}{revealed}"
 
     def page(self) -> SessionPage:
         """Return the page of the session so far."""
@@ -275,9 +271,7 @@ class LivePage:
         It is ``seen`` once ballots are shown, and empty if votes are not stored or the page shows
         names.
         """
-        first = self._events[0]
-        judges_texts = isinstance(first, e.SessionOpened) and first.judging is not None
-        if not self._site.keeps or self._show_names or judges_texts:
+        if not self._site.keeps or self._show_names or self._opening.judging is not None:
             return ""
         if any(isinstance(each, e.BallotCast) for each in self._events):
             return "seen"
@@ -393,7 +387,8 @@ class LivePage:
         if self._differs(f"text of {CLOSING}", self._texts.get(CLOSING, "")):
             yield from self._text_changes("final-text", CLOSING)
         if self._differs("blind", state := self.blind_vote()):
-            yield "blind", "innerHTML", partial(part, LIVE, "blind", state, self._id, self._site)
+            session = self._opening.session
+            yield "blind", "innerHTML", partial(part, LIVE, "blind", state, session, self._site)
         board = self.board
         if self._differs("status", (board.stage_text, board.news, board.provisional)):
             yield "status", "innerHTML", lambda: part(LIVE, "status", board, self.news)

@@ -439,14 +439,6 @@ def _choices_query(
     return urlencode([("as", paper.sheet.reviewer), ("paper", paper.code), *flags, *pairs])
 
 
-def render_waiting(session: Session, *, site: Site = SITE) -> str:
-    """Say that answers of a session are still missing for a vote."""
-    n_members = len(session.opening.members)
-    return render(
-        "vote_waiting.html", site=site, session=session, n=len(session.answers), of=n_members
-    )
-
-
 def render_reveal(question: str, result: "VoteResult", *, site: Site = SITE) -> str:
     """Render the authors, and the panel's ranking next to the person's."""
     from witan.surfaces.report.vote import vote_report

@@ -45,7 +45,6 @@ from witan.surfaces.web.rendering import (
     render_reveal,
     render_session,
     render_vote,
-    render_waiting,
 )
 from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
 from witan.surfaces.web.session_page import FollowUp, read_follow_ups
@@ -203,7 +202,7 @@ async def paper(  # noqa: PLR0913 - parameters of an address
         running_session = service.find_running(await service.resolve_session(session))
         if running_session is None or not running_session.under_way:
             raise
-        return HtmlPage(render_waiting(running_session.session, site=site))
+        return HtmlPage(render("vote_waiting.html", site=site, session=running_session.session))
     if not cast or voting_paper.earlier is None:
         choices, problem = pair[:MOST_CHOICES], ""
         if choices and code != voting_paper.code:  # its labels may belong to other answers

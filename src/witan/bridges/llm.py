@@ -118,7 +118,6 @@ def _read_messages(messages: list[Any]) -> "Iterator[Message]":
 
 
 def _last_session(messages: list[Any]) -> str | None:
-    """Find the last session of the conversation."""
     for message in reversed(messages):
         for part in message.parts:
             facts = (getattr(part, "provider_metadata", None) or {}).get(MODEL_NAME)

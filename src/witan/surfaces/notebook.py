@@ -174,7 +174,6 @@ class _LiveOutput(ABC):
         self._is_begun = True
 
     async def refresh(self) -> None:
-        """Redraw until the view is closed."""
         while not self._is_closed:
             self.draw()
             await anyio.sleep(REFRESH_SECONDS)
@@ -186,8 +185,6 @@ class _LiveOutput(ABC):
 
 
 class _SessionView(_LiveOutput):
-    """The panel of a session."""
-
     def __init__(self, publish: Callable[..., object]) -> None:
         super().__init__(publish)
         self._panel, self._board = Panel(console(SIZE)), Board()
@@ -202,8 +199,6 @@ class _SessionView(_LiveOutput):
 
 
 class _BatchView(_LiveOutput):
-    """The progress bar of a batch."""
-
     _line = ""
     _next = 0.0
 

@@ -408,7 +408,6 @@ def judge_command(texts: tuple[str, ...], **options: Any) -> int:
 
 
 def _take_texts(paths: tuple[str, ...], options: Mapping[str, Any]) -> JudgeRequest:
-    """Read the texts, and make the request."""
     reference = options["reference"]
     inputs = (*paths, *options["files"], *(() if reference is None else (reference,)))
     if inputs.count("-") > 1:

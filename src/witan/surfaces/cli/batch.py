@@ -243,7 +243,6 @@ def _read_tasks(file: str, options: Mapping[str, Any]) -> "list[BatchRow]":
 
 
 def _open_history(stack: ExitStack, options: Mapping[str, Any]) -> "History":
-    """Open the history that records the batch."""
     from witan.service.history_access import load_history_config, open_recording
 
     config = load_history_config(options["config"], options["history"])
@@ -330,7 +329,6 @@ def _unwritable(path: str, error: OSError) -> click.BadParameter:
 def _seat(
     councils: "LocalCouncils", tasks: "list[BatchRow]", options: Mapping[str, Any]
 ) -> "Council":
-    """Seat the council or jury of all rows."""
     first = tasks[0]
     if not first.texts:
         for name in OF_TEXTS:
@@ -486,7 +484,6 @@ class _ProgressView:
         self._stack.close()
 
     def show(self, progress: "Progress") -> None:
-        """Show the progress of the batch."""
         self.n_done, self.stage = progress.n_done, progress.stage
         self._progress = progress
         if not self._moves and time.monotonic() >= self._next:

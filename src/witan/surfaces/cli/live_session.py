@@ -102,7 +102,6 @@ class LiveSession:
                 exporting.close()
 
     def _open_exporter(self) -> SpanExport | None:
-        """Open the exporter of spans, or None if impossible."""
         if not is_configured():
             return None
         try:
@@ -113,7 +112,6 @@ class LiveSession:
             return None
 
     def _report(self, start: "SessionStart") -> int:
-        """Print the result of the session."""
         if self.is_interrupted:
             return Status.INTERRUPTED
         if self._failure is not None:

@@ -124,7 +124,6 @@ class _Reports:
 
     @contextmanager
     def source(self) -> "Iterator[Source]":
-        """Yield the history, lake or files that the options name."""
         yield self.history_source
 
     @property
@@ -136,7 +135,6 @@ class _Reports:
         return self.config.aliases
 
     def note(self, text: str) -> None:
-        """Write it to standard error."""
         echo(text, err=True)
 
 

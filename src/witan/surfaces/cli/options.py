@@ -91,7 +91,6 @@ def section(heading: str, *decorators: Decorator[Any]) -> Decorator[Any]:
 
 
 def _parameters_of(command: Callable[..., Any]) -> list[click.Parameter]:
-    """Return the click parameters attached to a function so far."""
     result: list[click.Parameter] = getattr(command, "__click_params__", [])
     return result
 

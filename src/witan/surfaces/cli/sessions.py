@@ -165,7 +165,6 @@ class _SessionsBefore(LocalSessions):
         self.at = at
 
     def delete(self, sessions: Sequence[str]) -> str | None:  # noqa: ARG002 - all before the time
-        """Delete every session before the time."""
         return self.history.forget_before(self.at).note
 
 

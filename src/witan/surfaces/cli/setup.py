@@ -334,7 +334,6 @@ class _Dialogue:
         return line.strip() or default
 
     def say(self, text: str) -> None:
-        """Print a hint for the next question."""
         if not self._silent:
             say(text)
 
@@ -347,7 +346,6 @@ def _check_overwriting(path: Path, dialogue: _Dialogue, *, force: bool) -> None:
 
 
 def _parse_members(members: tuple[str, ...]) -> "tuple[SeatSpec, ...]":
-    """Return the seats of the option."""
     from witan.models.seats import name_seats, parse_seat
 
     if len(members) == 1:
@@ -448,7 +446,6 @@ def _read_members(offers: "list[SeatSpec]", reply: str) -> "list[SeatSpec]":
 
 
 def _ask_ceiling(draft: "Draft", dialogue: _Dialogue) -> float:
-    """Ask for the ceiling in US dollars, and return it."""
     from witan.service.council_discovery import QUESTION
 
     if draft.expected:

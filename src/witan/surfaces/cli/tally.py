@@ -92,7 +92,6 @@ class _Count:
         self._close()
 
     def draw(self) -> None:
-        """Write the charts of the options."""
         for option in ("plot", "matchups"):
             if self.options[option] and self.first is not None:
                 from witan.surfaces.report.chart_files import save_chart

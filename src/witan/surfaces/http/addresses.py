@@ -48,8 +48,6 @@ class _UnknownParameter(UnknownName):
 
 
 class _RepeatedParameter(InvalidParameter):
-    """A parameter of an address that is repeated."""
-
     def __str__(self) -> str:
         return f"{self.name} is given {self.value} times; give it once"
 

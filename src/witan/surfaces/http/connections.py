@@ -92,7 +92,6 @@ class _Spare:
     file: Any = None
 
     def acquire(self) -> None:
-        """Open the file if possible."""
         if self.file is None:
             try:
                 self.file = self.open()

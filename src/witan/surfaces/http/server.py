@@ -409,7 +409,6 @@ async def _serve_until_signal(
 
 
 def _describe_interrupted(under_way: Sequence[RunningSession], option: str | None) -> Iterator[str]:
-    """Describe interrupted sessions and how to resume them."""
     lost_sessions = [
         running_session.id for running_session in under_way if running_session.stream.is_interrupted
     ]

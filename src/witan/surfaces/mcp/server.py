@@ -268,8 +268,6 @@ def create_server(service: Service) -> Server[Any]:
 
 
 class _Handlers:
-    """Handlers of requests about one service."""
-
     def __init__(self, service: Service) -> None:
         self._service = service
 
@@ -470,7 +468,6 @@ async def serve_stdio(service: Service) -> None:
 
 
 async def _wait_for_signal(scope: anyio.CancelScope) -> None:
-    """Cancel at a signal to stop."""
     with anyio.open_signal_receiver(*STOP_SIGNALS) as signals:
         async for _ in signals:
             scope.cancel()

@@ -306,7 +306,6 @@ def _draw(name: str, line: Measured, words: Sequence[Word], link: Link | None = 
 
 
 def _kind(line: Audited) -> str:
-    """Name the kind of a reviewer: a model, a person, or all people."""
     if not line.human:
         return "a model"
     return "everybody who voted" if line.reviewer == PEOPLE else "a person"
@@ -466,7 +465,6 @@ def _interval(measure: Measure) -> str:
 
 
 def _basis(measure: Measure) -> str:
-    """Describe the basis of a measure, or why it has no value."""
     if measure.value is None and measure.why is not None:
         return measure.why
     return f"{measure.n:,} {measure.of}"
@@ -565,7 +563,6 @@ def _reliability(calibration: Calibration) -> Iterator[Block]:
 
 
 def _reliability_chart(calibration: Calibration) -> Chart:
-    """Chart a panel's agreement with people against its confidence."""
     dots = []
     for block in calibration.blocks:
         measure = block.reliability

@@ -301,7 +301,6 @@ def ceiling_text(bill: BatchBill) -> str:
 
 
 def _dollars_up(usd: float) -> str:
-    """Write dollars, rounded up."""
     return f"{ceil(usd * 1e4) / 1e4:.4f}"
 
 

@@ -239,7 +239,6 @@ def _text(measure: Measure) -> str:
 
 
 def _cluster_sentence(estimates: Estimates) -> str:
-    """Describe the clusters of the intervals."""
     questions = count_noun(estimates.questions, "question")
     if estimates.cluster == "question":
         return f"Intervals are clustered by question: {questions}."

@@ -203,7 +203,6 @@ class _View(NamedTuple):
 
     @property
     def most_name(self) -> float:
-        """Largest width of a name."""
         return SHORT_NAME if self.is_narrow else NAME
 
 

@@ -106,7 +106,6 @@ def _standings(board: Leaderboard) -> Table:
 
 
 def _explain_unranked(board: Leaderboard) -> str:
-    """Explain why models have no rank."""
     why = f"without a rank: {board.terms.too_few}"
     if any(line.sessions >= board.terms.min_sessions for line in board.provisional):
         why += f", or no comparable {NUMBERS[board.terms.order_by]}"
@@ -178,7 +177,6 @@ def _details(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
 
 
 def _columns_with_values(*columns: tuple[Column, list[str]]) -> Shown:
-    """Leave out columns without a single value."""
     return [each for each in columns if any(cell != UNKNOWN for cell in each[1])]
 
 
@@ -251,7 +249,6 @@ def _dot(board: Leaderboard, line: LeaderboardLine) -> Dot | None:
 
 
 def _axis(board: Leaderboard, lines: Sequence[LeaderboardLine], arrow: str = "") -> Axis:
-    """Make the axis of the number that orders."""
     by_score = board.terms.order_by == "score"
     turned = by_score and RULES[board.terms.rule].lower_is_better
     what = SCORES.get(board.terms.rule, board.terms.rule)

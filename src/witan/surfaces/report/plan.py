@@ -129,7 +129,6 @@ def _table(plan: "PlanSummary") -> Table:
 
 
 def _row(seat: str, stage: str, lines: Sequence[PlanLine]) -> list[str]:
-    """Sum some lines."""
     costs = [line.worst_usd for line in lines if line.worst_usd is not None]
     spare = any(line.if_needed for line in lines)
     likely = [

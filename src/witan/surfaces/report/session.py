@@ -107,7 +107,6 @@ def _table(listing: SessionList) -> Table:
 
 
 def _drop_empty(column: Column, cells: Sequence[str]) -> list[tuple[Column, Sequence[str]]]:
-    """Leave out a column without a value."""
     return [(column, cells)] if any(cells) else []
 
 

@@ -222,7 +222,6 @@ def table(
 
 
 def _least_width(columns: Sequence[Column], natural: Sequence[int], visible: Sequence[int]) -> int:
-    """Return the narrowest these columns can be."""
     widths = (_narrowest(columns[index], natural[index]) for index in visible)
     return sum(widths) + len(GAP) * (len(visible) - 1)
 

@@ -146,7 +146,6 @@ class LivePage:
         self._take_text(event)
 
     def _take_text(self, event: e.Event) -> None:
-        """Apply an event to the text that it changes."""
         match event:
             case e.SessionOpened():
                 self.mark_visible()

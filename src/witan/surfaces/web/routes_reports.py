@@ -218,7 +218,6 @@ def _check_and_count(
 def _read_parameters(
     operation: Operation[Any, Any], service: Service, client: Client, query: Mapping[str, str]
 ) -> Any:
-    """Read the parameters of a report on the history."""
     _ = ServedSessions(service, client).history
     return read_query(operation, query)
 

@@ -140,13 +140,7 @@ def _check_head(request: Mapping[str, Any], after: str) -> None:
 
 
 def _git(*arguments: str, stdin: bytes = b"") -> bytes:
-    """Return the output of git.
-
-    Raises
-    ------
-    ClickException
-        If git fails.
-    """
+    """Run git and return its output; raise ClickException if it fails."""
     process = subprocess.run(  # noqa: S603 - git itself, and options of ours before the rest
         ["git", *arguments],  # noqa: S607 - the user's own git
         input=stdin,
@@ -291,13 +285,7 @@ def _pull_request(environment: Mapping[str, str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """Comments of a pull request, through GitHub's REST API.
-
-    Parameters
-    ----------
-    url
-        Base URL of the API.
-    """
+    """Comments of a pull request, through GitHub's REST API."""
 
     url: str
     repository: str

@@ -58,13 +58,7 @@ MANY_SEATS = 12
 
 
 def answer_facts(answer: "e.AnswerDone | Answer", flags: Sequence[str] = ()) -> tuple[str, ...]:
-    """Summarize an answer: length, seconds, flags.
-
-    Parameters
-    ----------
-    flags
-        Flags of the safety gate.
-    """
+    """Summarize an answer: length, seconds, flags of the safety gate."""
     spent, tokens = answer.spent, answer.spent.usage.output_tokens
     facts = [count_noun(len(answer.text.split()), "word")]
     if spent.calls:  # a given text needed no call

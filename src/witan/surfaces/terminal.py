@@ -70,10 +70,7 @@ def confirm(question: str, *, default: bool = False) -> bool:
 def console(size: tuple[int, int] | None = None) -> "Console":
     """Return a console on standard error, for moving output.
 
-    Parameters
-    ----------
-    size
-        Columns and lines of a picture shown elsewhere; None: those of the terminal.
+    `size` is that of a picture shown elsewhere, in columns and lines.
     """
     from rich.console import Console
 

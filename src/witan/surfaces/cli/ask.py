@@ -468,10 +468,7 @@ def _run_again(
 ) -> int:
     """Run, or plan, the operation with that name on a stored session.
 
-    Parameters
-    ----------
-    lacks
-        What a session without a record is missing, for the error.
+    `lacks` is what a session without a record is missing, for the error.
     """
     output = SessionOutput.of(options)
     config, history = options["config"], options["history"]

@@ -424,10 +424,7 @@ def _write_row(stream: TextIO | None, result: "RowResult") -> None:
 def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> int:
     """Run the batch; write rows as they end, and the report.
 
-    Parameters
-    ----------
-    stream
-        Receives the rows; None: standard output, and the report goes to standard error.
+    Without a stream, rows go to standard output and the report to standard error.
     """
     with _ProgressView(len(batch.tasks)) as view:
         try:

@@ -68,12 +68,7 @@ class _Command(SectionedCommand):
 def command(name: str, *examples: str, notes: str = "") -> Callable[[Any], click.Command]:
     """Make a command from a function.
 
-    Parameters
-    ----------
-    examples
-        Example calls, without ``witan``.
-    notes
-        Additions to the operation's description: files, exit statuses.
+    `examples` omit ``witan``; `notes` extend the description: files, exit statuses.
     """
 
     def make(function: Any) -> click.Command:
@@ -243,13 +238,7 @@ def named_options(declaration: type[Parameters]) -> Iterator[None]:
 def parameter_options(
     declaration: type[Parameters], *, exclude: Collection[str] = ()
 ) -> Decorator[Any]:
-    """Make an option for each parameter that a dataclass declares.
-
-    Parameters
-    ----------
-    exclude
-        Parameters that the command makes by hand.
-    """
+    """Make an option for each declared parameter outside `exclude`."""
     return stack_options(
         *(
             section(

@@ -249,10 +249,7 @@ def open_record(
 ) -> "RecordingPlace | None":
     """Open the history to record in, or None.
 
-    Parameters
-    ----------
-    late
-        Whether the first session creates the history if it does not exist.
+    With `late`, the first session creates the history if it does not exist.
     """
     from witan.service.history_access import load_history_config, open_recording
 

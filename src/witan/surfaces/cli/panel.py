@@ -49,12 +49,7 @@ GLYPHS = {"idle": ("·", "dim"), "busy": ("…", "cyan"), "done": ("✓", "green
 class Panel:
     """Live view of seats, ranking and problems, redrawn on changes.
 
-    Parameters
-    ----------
-    console
-        Where to draw; None: standard error.
-    clock
-        The time of day, for computing elapsed seconds.
+    It draws on a console, by default on standard error; the clock is for elapsed seconds.
     """
 
     def __init__(

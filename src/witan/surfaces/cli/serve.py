@@ -308,10 +308,7 @@ Entry = dict[str, Any]
 class Launch:
     """Command by which a client starts the server.
 
-    Parameters
-    ----------
-    keys
-        Variables with the keys and addresses of the seats.
+    `keys` are the variables with the keys and addresses of the seats.
     """
 
     command: str

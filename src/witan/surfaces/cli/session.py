@@ -112,16 +112,8 @@ def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
     return text
 
 
-def read_earlier(
-    name: str | None, config: Path | None = None, history: str | None = None
-) -> "Session | None":
-    """Return the earlier session to continue, if one is named.
-
-    Parameters
-    ----------
-    name
-        A file, or the name of a session in the history.
-    """
+def read_earlier(name: str | None, config: Path | None, history: str | None) -> "Session | None":
+    """Return the session to continue, by its name or file, if any."""
     if name is None:
         return None
     from witan.service.stored_sessions import check_continued
@@ -191,12 +183,8 @@ Say = Callable[[str], None]
 class SessionStart:
     """Start of a session: an operation, its request and the seats.
 
-    Parameters
-    ----------
-    sessions
-        Sessions that the request names, as found; a resumed one as it was before.
-    file
-        The file of a resumed session; None if it is from the history or new.
+    `sessions` are those that the request names, a resumed one as it was before; `file` is that of a
+    resumed session, if it has one.
     """
 
     operation: "Operation[Any, Any]"
@@ -231,12 +219,8 @@ def run_session(
 ) -> int:
     """Run one session with live output; return the exit status.
 
-    Parameters
-    ----------
-    open_place
-        Opens the history that records the session, before any seat or call, and reports delays.
-    prepare
-        Reads the input and seats the council, or finds a session to show.
+    `open_place` opens the history that records it, before any seat or call, and reports delays;
+    `prepare` reads the input and seats the council, or finds a session to show.
     """
 
     def say(text: str) -> None:

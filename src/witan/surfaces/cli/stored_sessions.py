@@ -186,10 +186,7 @@ def _is_held(name: str, config: Path | None, url: str | None) -> bool:
 def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
     """Complete the name of a session, or suggest where to look.
 
-    Parameters
-    ----------
-    or_file
-        Whether the name may be that of a missing file.
+    With `or_file`, the name may be that of a missing file.
     """
     where, lists = history.database.location, "witan sessions lists them"
     if not name.strip():

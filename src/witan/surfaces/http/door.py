@@ -178,12 +178,7 @@ class _TooLarge(Exception):
 class Door:
     """Pass requests on to the application, or refuse them.
 
-    Parameters
-    ----------
-    name
-        The server's name in calls to members.
-    on_finish
-        Called with every finished request.
+    `name` is the server's in calls to members; `on_finish` takes every finished request.
     """
 
     def __init__(

@@ -151,10 +151,7 @@ def add_session_route(
 ) -> None:
     """Add the route of an operation that starts a session.
 
-    Parameters
-    ----------
-    answer
-        Makes the response of a running session, after waiting some seconds for its end.
+    `answer` makes the response of a running session, after waiting some seconds for its end.
     """
 
     async def endpoint(

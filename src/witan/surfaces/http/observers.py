@@ -118,10 +118,7 @@ SESSION_SECONDS = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 class Metrics:
     """Counters of one server: requests, streams and sessions.
 
-    Attributes
-    ----------
-    connections
-        Returns the number of open connections.
+    `connections` returns the number of open connections.
     """
 
     def __init__(self) -> None:

@@ -70,12 +70,7 @@ def create_app(
 ) -> FastAPI:
     """Make the application that serves an open service.
 
-    Parameters
-    ----------
-    environment
-        Variables with the tokens that the settings name.
-    metrics
-        A further observer of the service.
+    `environment` has the tokens that the settings name; `metrics` also observes the service.
     """
     app = Application(
         title="Witan",
@@ -176,13 +171,7 @@ FILES_BESIDE = 64
 
 
 class Server(uvicorn.Server):
-    """A server with deadlines for connections, stopped by its caller.
-
-    Parameters
-    ----------
-    metrics
-        Counts its connections.
-    """
+    """A server with deadlines for connections, stopped by its caller."""
 
     def __init__(self, app: Any, settings: ServeSettings, metrics: Metrics) -> None:
         config = uvicorn.Config(
@@ -323,14 +312,8 @@ async def serve(
     """Serve until a signal; then wait for sessions, or interrupt them.
 
     A second signal stops everything at once. Interrupted sessions are reported with the command to
-    resume them.
-
-    Parameters
-    ----------
-    welcome
-        Announces the server, after signals are handled.
-    option
-        The option that selects the history of the service in a command.
+    resume them, whose `option` selects the history. `welcome` announces the server once signals
+    are handled.
     """
     app = create_app(service, settings, os.environ, metrics)
     server = Server(app, settings, metrics)

@@ -406,17 +406,7 @@ def _invalid(error: WitanError) -> MCPError:
 class MountedApp:
     """Application for one path, behind the checks of the HTTP server.
 
-    `Door` has checked hosts, origins, tokens, rates and lengths.
-
-    Parameters
-    ----------
-    settings
-        Limits of requests and connections.
-
-    Attributes
-    ----------
-    route
-        The route of requests for the path.
+    `Door` has checked hosts, origins, tokens, rates and lengths. `route` leads to it.
     """
 
     def __init__(self, path: str, service: Service, settings: ServeSettings) -> None:
@@ -528,12 +518,7 @@ class _LineReader:
 class _MessageWriter:
     """Messages to standard output, written by a daemon thread.
 
-    A client that no longer reads does not delay the server's end.
-
-    Parameters
-    ----------
-    scope
-        Cancelled when the reader is gone.
+    A client that no longer reads does not delay the server's end, and cancels the scope.
     """
 
     def __init__(self, descriptor: int, scope: anyio.CancelScope) -> None:

@@ -57,10 +57,7 @@ SETTINGS = (*READING, *(each.name for each in fields(BallotSettings)))
 def arguments_of(declaration: Any, **more: Any) -> Any:
     """Make the arguments of a tool from the parameters of its operation.
 
-    Parameters
-    ----------
-    more
-        Further arguments by name: an annotated type and a default.
+    `more` are further arguments by name: an annotated type and a default.
     """
     hints = get_type_hints(declaration, include_extras=True)
     members = [(each.name, hints[each.name], copy_field(each)) for each in fields(declaration)]
@@ -268,13 +265,7 @@ class ProgressReport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool.
-
-    Parameters
-    ----------
-    hops
-        Servers that forwarded it.
-    """
+    """A call of a tool, and the servers that forwarded it."""
 
     service: Service
     client: Client
@@ -284,13 +275,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """Reply of a tool: text to read, and a result for programs.
-
-    Parameters
-    ----------
-    is_failure
-        Whether the call failed.
-    """
+    """Reply of a tool: text to read, and a result for programs."""
 
     text: str
     result: object
@@ -375,14 +360,8 @@ def session_tool(
 ) -> Tool:
     """Make the tool of an operation that starts a session.
 
-    Cancelling the call cancels the session; replies so far are stored.
-
-    Parameters
-    ----------
-    plan_operation
-        The operation that plans it.
-    wait_seconds
-        Default wait for the end of the session; None: no limit.
+    Cancelling the call cancels the session; replies so far are stored. `plan_operation` plans it;
+    `wait_seconds` is the default wait for its end, None without a limit.
     """
 
     async def work(call: ToolCall, arguments: Any) -> ToolReply:
@@ -445,10 +424,7 @@ STEPS = e.AnswerDone | e.AnswerFailed | e.BallotCast | e.BallotAbstained | e.Syn
 class Steps:
     """Counter of steps: answers, ballots, the final answer, the end.
 
-    Attributes
-    ----------
-    done, total
-        Completed steps, and the total if none is skipped.
+    `total` assumes that none is skipped.
     """
 
     def __init__(self) -> None:

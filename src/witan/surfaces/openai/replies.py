@@ -191,10 +191,7 @@ def council_reply(
 ) -> CouncilReply:
     """Return the facts that only a council adds to its text.
 
-    Parameters
-    ----------
-    problem
-        Why it is not in the history.
+    `problem` is why the session is not in the history.
     """
     outcome, closing = session.outcome, session.synthesis
     result: CouncilReply = {
@@ -409,12 +406,7 @@ def usage_of(session: Session) -> TokenUsage | None:
 class ChatFrames:
     """The chunks of one session, for one reader.
 
-    Parameters
-    ----------
-    model
-        The model named in the request.
-    usage
-        Whether a last chunk has the usage.
+    With `usage`, a last chunk has the usage.
     """
 
     def __init__(

@@ -322,13 +322,7 @@ class CouncilCallBody(BaseModel):
         return plugins[0] if plugins else FusionPlugin(id="fusion")
 
     def narrates(self, default: bool | None) -> bool:
-        """Return true if the reply narrates the council's work.
-
-        Parameters
-        ----------
-        default
-            The server's setting, which the request overrides; may be None.
-        """
+        """Return true if the reply narrates; requests override the server's default."""
         prose = self.json_schema is None
         wishes = (self.witan.narration, default, self.stream is True and prose)
         return next(wish for wish in wishes if wish is not None)
@@ -701,15 +695,8 @@ def _find_seats(
 ) -> tuple[str, ...]:
     """Name the seats of models, alternating if several fit.
 
-    Parameters
-    ----------
-    chairs
-        Whether to search chairmen, too, and first.
-
-    Raises
-    ------
-    UnknownName
-        If no seat of the profile has a model. A profile with invalid seats raises its own error.
+    With `chairs`, chairmen are searched, too, and first. A model without a seat is refused; a
+    profile with invalid seats raises its own error.
     """
     if profile is None or profile.problem is not None:
         return ()

@@ -395,11 +395,6 @@ class ResponseFrames:
 
     First the item that narrates the council's work, if requested; then the final answer, without
     further narration.
-
-    Parameters
-    ----------
-    model
-        The model named in the request.
     """
 
     def __init__(self, running_session: RunningSession, model: str, form: ReplyForm) -> None:

@@ -34,12 +34,7 @@ def session_banner(
 ) -> Banner:
     """Write the result of a session so far.
 
-    Parameters
-    ----------
-    recount
-        Description of a recount; empty: the session's own count.
-    is_closed
-        Whether the session is closed.
+    `recount` describes another count than the session's own, if it is one.
     """
     headline, detail = _words(session, names, is_closed=is_closed)
     chips = tuple(_chips(session.outcome, session.reliability, names))

@@ -305,13 +305,9 @@ def _dollars_up(usd: float) -> str:
 
 
 def progress_text(progress: Progress, width: int | None = None) -> str:
-    """Write rows, cost, rate and remaining time.
+    """Write rows, cost, rate and remaining time, within a width.
 
-    Parameters
-    ----------
-    width
-        Available characters. The bar is dropped first, then the running sessions, then words. None:
-        no limit.
+    The bar is dropped first, then the running sessions, then words.
     """
     n_filled = BAR_WIDTH * progress.n_done // max(1, progress.rows)
     bar = f"{'█' * n_filled}{'░' * (BAR_WIDTH - n_filled)} "

@@ -49,12 +49,7 @@ def ends(interval: Interval | None, digits: int) -> str:
 class Axis:
     """A linear axis from worse to better.
 
-    Parameters
-    ----------
-    is_reversed
-        Whether lower is better.
-    line
-        The value at which to draw a line, or None.
+    If it is reversed, lower is better. `line` is a value at which to draw a line.
     """
 
     title: str
@@ -103,10 +98,7 @@ class Axis:
 class LogAxis:
     """A logarithmic axis of amounts, with a place for zero before it.
 
-    Parameters
-    ----------
-    zero
-        The name of zero; empty: no amount is zero.
+    `zero` is its name; empty: no amount is zero.
     """
 
     title: str
@@ -152,12 +144,8 @@ class LogAxis:
 class Dot:
     """A value on an axis, and its interval.
 
-    Parameters
-    ----------
-    mark
-        A cross: it failed; a diamond: it stands out; a ring: it has no rank.
-    alt_text
-        The value and interval in words; empty if the line has them.
+    A cross failed, a diamond stands out, a ring has no rank. `alt_text` says the value and interval
+    in words, unless the line does.
     """
 
     value: float
@@ -209,14 +197,9 @@ class DotPlot:
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """A printed cell of a matrix.
+    """A printed cell of a matrix, with a smaller number below.
 
-    Parameters
-    ----------
-    share
-        Its shade from −1, far behind, through 0 to 1; None: unknown.
-    note
-        A smaller number below.
+    `share` is its shade from −1, far behind, through 0 to 1; None: unknown.
     """
 
     text: str
@@ -248,10 +231,7 @@ class Point:
 class Scatter:
     """Named dots with intervals over two axes.
 
-    Parameters
-    ----------
-    fronts
-        Pareto-optimal points, cheapest first; a stepped line joins them.
+    `fronts` are Pareto-optimal points, cheapest first; a stepped line joins them.
     """
 
     across: Axis | LogAxis
@@ -281,15 +261,7 @@ class Strips:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """One diagram of several on the same axes.
-
-    Parameters
-    ----------
-    dots
-        Horizontal position, and the dot.
-    dashes
-        Horizontal and vertical positions joined by a dashed line.
-    """
+    """One diagram of several: dots by horizontal position, and a dashed line."""
 
     title: str
     dots: tuple[tuple[float, Dot], ...]
@@ -298,13 +270,7 @@ class Facet:
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """Diagrams side by side, each with its diagonal.
-
-    Parameters
-    ----------
-    diagonal_name, dash_name
-        Names of the diagonal and the dashed line.
-    """
+    """Diagrams side by side, each with its diagonal and dashed line."""
 
     across: Axis
     up: Axis

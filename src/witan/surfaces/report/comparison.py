@@ -37,13 +37,7 @@ SINGLE = Note("Name a session to see its candidates under every rule.", "hint")
 
 
 def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL) -> Report:
-    """Write the report of a comparison.
-
-    Parameters
-    ----------
-    most
-        Most sessions with a table each.
-    """
+    """Write the report of a comparison, with tables of `most` sessions."""
     comparison = result if isinstance(result, Comparison) else result.comparison
     not_read, unused_options = (
         ((), ()) if isinstance(result, Comparison) else (result.not_read, result.without_effect)

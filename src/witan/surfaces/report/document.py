@@ -24,13 +24,7 @@ ALWAYS = 100
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The beginning of a section.
-
-    Parameters
-    ----------
-    key
-        Its anchor on a page.
-    """
+    """The beginning of a section, and its anchor on a page."""
 
     text: str
     key: str
@@ -189,10 +183,7 @@ class Row:
 class Group:
     """Rows under an optional label, separated from the next group.
 
-    Parameters
-    ----------
-    fold
-        Title of its fold on a page; empty: not folded.
+    `fold` is the title of its fold on a page; empty: not folded.
     """
 
     rows: tuple[Row, ...]

@@ -266,10 +266,7 @@ def _wrap(words: str, columns: int, most: int) -> list[str]:
 class _Columns:
     """Horizontal positions of names, axes and printed numbers.
 
-    Parameters
-    ----------
-    is_stacked
-        Whether names are above the dots, as on a phone.
+    If stacked, names are above the dots, as on a phone.
     """
 
     name: float

@@ -58,10 +58,7 @@ FIRST = 12
 def leaderboard_report(board: Leaderboard, parts: Parts | None = None) -> Report:
     """Write the report of a leaderboard.
 
-    Parameters
-    ----------
-    parts
-        Leaderboards of parts of its window; None: no scores over time.
+    `parts` are leaderboards of parts of its window, for scores over time.
     """
     terms = board.terms
     return Report(
@@ -282,10 +279,7 @@ def _marks(board: Leaderboard, *, boxes: bool = False, rings: bool = True) -> st
 def leaderboard_chart(board: Leaderboard, *, with_unranked: bool = True) -> Chart:
     """Chart each model's number with its interval, boxing similar neighbours.
 
-    Parameters
-    ----------
-    with_unranked
-        Whether to draw models without a rank; otherwise their number is stated.
+    Unranked models are drawn, or their number is stated.
     """
     lines = (*board.lines, *(board.provisional if with_unranked else ()))
     axis = _axis(board, lines, " →")
@@ -324,13 +318,7 @@ def _row(board: Leaderboard, line: LeaderboardLine) -> DotLine:
 
 
 def strength_chart(board: Leaderboard, most: int | None = None) -> Chart:
-    """Chart the probability that a row's model is stronger.
-
-    Parameters
-    ----------
-    most
-        Most models to draw; None: all.
-    """
+    """Chart the probability that a row's model is stronger; `most` limits models."""
     if not any(p is not None for row in board.p_beats for p in row):
         raise NothingToCount(f"no two models are rated with an error {board.terms.window}")
     names = tuple(line.model for line in (*board.lines, *board.provisional))[:most]
@@ -391,10 +379,7 @@ def _strength(board: Leaderboard) -> Iterator[Block]:
 def cost_chart(board: Leaderboard, *, with_unranked: bool = True) -> Chart:
     """Chart each model's number against its cost per answer.
 
-    Parameters
-    ----------
-    with_unranked
-        Whether to draw models without a rank; otherwise their number is stated.
+    Unranked models are drawn, or their number is stated.
     """
     lines = (*board.lines, *(board.provisional if with_unranked else ()))
     known = _prices(board, lines)

@@ -27,10 +27,7 @@ AWAITED, AWAITED_CHARS = 3, 40
 class CandidateNames:
     """Candidates and reviewers by their own names.
 
-    Parameters
-    ----------
-    places
-        Place of each answer on a page, for anchors; may be empty.
+    `places` has the place of each answer on a page, for anchors; it may be empty.
     """
 
     places: Mapping[str, int]

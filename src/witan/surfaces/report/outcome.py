@@ -61,10 +61,7 @@ def outcome_report(
 ) -> Report:
     """Write the report of an outcome.
 
-    Parameters
-    ----------
-    is_simulated
-        Whether scripts cast its ballots; None: see its details.
+    `is_simulated`: scripts cast its ballots; None: its details say so.
     """
     outcome = result if isinstance(result, Outcome) else result.outcome
     mark = bool(outcome.details.get("simulated") if is_simulated is None else is_simulated)
@@ -108,10 +105,7 @@ def ranking_blocks(
 ) -> tuple[Block, ...]:
     """Write how the ballots were counted, the standings, and the warnings.
 
-    Parameters
-    ----------
-    before
-        The count to compare it with, or None.
+    `before` is the count to compare it with, if any.
     """
     outcome = names.order_outcome(outcome)
     ballots = count_noun(outcome.n_ballots, "ballot")

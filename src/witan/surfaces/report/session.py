@@ -124,10 +124,7 @@ def question_beginning(question: str, most: int = BEGINNING) -> str:
 def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
     """Name a session's leader and its probability; empty without an outcome.
 
-    Parameters
-    ----------
-    with_names
-        Whether to name the leader although the session's page hides names.
+    `with_names`: the leader is named although the session's page hides names.
     """
     if line.rule is None and line.leader is None:
         return ""
@@ -153,10 +150,7 @@ def relation_text(relation: str | None, parent: str) -> str:
 def origin_text(line: SessionSummary, parent: str | None = None) -> str:
     """Name a session's file and parent; empty without either.
 
-    Parameters
-    ----------
-    parent
-        Short name of that session, if any.
+    `parent` is the short name of that session, if any.
     """
     parts = [f"imported from {Path(line.source).name}"] if line.imported else []
     if line.parent is not None:
@@ -190,14 +184,9 @@ def _notes(result: Deletion) -> Iterator[Note]:
 
 @dataclass(frozen=True, slots=True)
 class RecountView:
-    """A recount of a session's ballots, and its options.
+    """A recount of a session's ballots, without some reviewers.
 
-    Parameters
-    ----------
-    without
-        Reviewers whose ballots were left out.
-    weights
-        Weights of reviewers that differ from those of the session.
+    `weights` are those that differ from the session's.
     """
 
     outcome: Outcome
@@ -215,15 +204,7 @@ def session_report(
     *,
     recount: RecountView | None = None,
 ) -> Report:
-    """Write the report of a session.
-
-    Parameters
-    ----------
-    names
-        Names or labels of its seats; None: names.
-    recount
-        The ballots counted again; None: the session's own count.
-    """
+    """Write the report of a session, or of a recount."""
     council_session = None if isinstance(result, Session) else result
     session = result if isinstance(result, Session) else result.session
     names = names or SeatNames.of(session, hides_names=False)
@@ -448,10 +429,7 @@ def final_answer(
 ) -> FinalAnswer | None:
     """Return the final answer, the only answer, or None.
 
-    Parameters
-    ----------
-    is_recount
-        Whether this is another count than the session's.
+    `is_recount`: this is another count than the session's.
     """
     final = session.synthesis
     if session.text is None or final is None:

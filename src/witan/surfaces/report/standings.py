@@ -35,10 +35,7 @@ def standings_chart(
 ) -> Chart:
     """Chart candidates' scores with intervals, best on top, tiers boxed.
 
-    Parameters
-    ----------
-    before
-        The count to compare it with, or None.
+    `before` is the count to compare it with, if any.
     """
     rule = RULES[outcome.fell_back_to or outcome.rule]
     numbers = [(line.score, line.interval) for line in outcome.standings if _has_score(line)]

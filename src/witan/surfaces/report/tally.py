@@ -95,10 +95,7 @@ CANDIDATES_SHOWN = 20
 class Digest:
     """The line of one outcome among many.
 
-    Parameters
-    ----------
-    has_notes
-        Whether it has warnings other than those on its scales.
+    `has_notes`: it has warnings other than those on its scales.
     """
 
     session: str
@@ -174,14 +171,9 @@ def outcomes_report(
     problems: Sequence[Block] = (),
     simulated_sessions: Collection[str] = (),
 ) -> Report:
-    """Write the report of a few sessions, each in full.
+    """Write the problems, and the report of each session in full.
 
-    Parameters
-    ----------
-    problems
-        Sections on what could not be counted or read.
-    simulated_sessions
-        Sessions whose ballots scripts cast.
+    Scripts cast the ballots of `simulated_sessions`.
     """
     if len(outcomes) == 1:
         one = outcome_report(outcomes[0], is_simulated=outcomes[0].session in simulated_sessions)
@@ -201,15 +193,7 @@ def _sections(outcomes: Sequence[Outcome], simulated_sessions: Collection[str]) 
 def digests_report(
     digests: Sequence[Digest], problems: Sequence[Block] = (), most: int | None = None
 ) -> Report:
-    """Write the report of many sessions, a line each.
-
-    Parameters
-    ----------
-    problems
-        Sections on what could not be counted or read.
-    most
-        Most sessions with a line; None: all.
-    """
+    """Write the problems, and a line for each of `most` sessions."""
     return Report(
         "Tally",
         (),

@@ -181,14 +181,7 @@ def table(
 ) -> Iterator[str]:
     """Yield the lines of a table.
 
-    Parameters
-    ----------
-    breaks
-        Rows with a line above.
-    labels
-        Labels above the first row of groups.
-    bold
-        Rows in bold.
+    Rows in `breaks` have a line above, those in `labels` a label; those in `bold` are bold.
     """
     cells = [[clean(cell) for cell in row] for row in rows]
     titles = [clean(column.title) for column in columns]

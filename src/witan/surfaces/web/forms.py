@@ -103,12 +103,8 @@ def council_sections(
 ) -> tuple[FormSection, ...]:
     """Make the fields of a request to a council, by section.
 
-    Parameters
-    ----------
-    members
-        By council, name and text of each seat to choose; empty: names are typed.
-    chairmen
-        The same for seats that can write the final answer.
+    `members` has, by council, name and text of each seat to choose; without it, names are typed.
+    `chairmen` has the same for seats that can write the final answer.
     """
     unchosen, writers = "as configured", tuple(chairmen)
     sections: dict[str, list[Field]] = {}

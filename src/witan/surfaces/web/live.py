@@ -448,17 +448,8 @@ def _partial(target: str, swap: str, content: str) -> str:
 class Feed:
     """The patches of one page, for all its readers.
 
-    Parameters
-    ----------
-    page
-        An empty page.
-
-    Attributes
-    ----------
-    seq
-        The number of the last event in the patches.
-    end
-        The last patch, with the whole page; None: patches may follow.
+    `seq` is the number of the last event in them; `end` is the last one, with the whole page, once
+    there is one.
     """
 
     def __init__(self, page: Callable[[], LivePage]) -> None:

@@ -173,13 +173,7 @@ def formula_html(source: str, *, on_own_line: bool = False) -> Markup:
 
 
 def _read_formula(source: str, on_own_line: bool) -> Element:
-    """Read a formula.
-
-    Raises
-    ------
-    _UnreadableFormula
-        If the library would drop or misread part of it.
-    """
+    """Read a formula; refuse what the library would drop or misread."""
     from latex2mathml.converter import convert_to_element
 
     braces = _ESCAPED.sub("", source)
@@ -528,14 +522,8 @@ def _class_of(kind: str) -> str:
 class GrowingText:
     """A growing text so far, which depends only on its characters.
 
-    A page in any earlier state can apply the next patch.
-
-    Parameters
-    ----------
-    text
-        The visible part.
-    tail_start
-        Start of its last block; text before it does not change.
+    A page in any earlier state can apply the next patch. `text` is the visible part; before
+    `tail_start`, the start of its last block, it does not change.
     """
 
     text: str = ""

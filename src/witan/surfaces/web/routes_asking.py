@@ -376,10 +376,7 @@ def refuse_form(
 ) -> FilledForm:
     """Return the filled-in form with what is wrong with it.
 
-    Parameters
-    ----------
-    labels
-        Labels of the fields; other problems are shown above the form.
+    Problems outside the labelled fields are shown above the form.
     """
     if isinstance(error, ValidationError):
         wrong = [

@@ -57,12 +57,7 @@ class RecountNote:
 class BallotSwitch:
     """One reviewer's ballot in the form for a recount.
 
-    Parameters
-    ----------
-    value
-        The reviewer in forms and addresses.
-    weight, session_weight
-        Its weight in this count, and in the session's own.
+    `value` names the reviewer in forms and addresses.
     """
 
     name: str
@@ -166,15 +161,7 @@ def session_page(
     show_names: bool = False,
     recount: RecountView | None = None,
 ) -> SessionPage:
-    """Return the page of a session.
-
-    Parameters
-    ----------
-    show_names
-        Whether to show names, which imported sessions always do.
-    recount
-        The ballots counted again; None: the session's own count.
-    """
+    """Return the page of a session; imported ones always show names."""
     if isinstance(result, ImportedSession):
         return _imported_page(result, recount)
     record = CouncilSession(result) if isinstance(result, Session) else result
@@ -301,13 +288,7 @@ CONTINUED = "continued"
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """A session that continues another.
-
-    Parameters
-    ----------
-    answer
-        Its final answer, if any.
-    """
+    """A session that continues another, and its final answer, if any."""
 
     session: str
     question: str

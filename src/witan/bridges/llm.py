@@ -14,7 +14,6 @@ from witan.bridges.replies import CouncilCall, ProgressLine, iterate, session_fa
 from witan.councils import CouncilSettings, council_names
 
 if TYPE_CHECKING:
-    from witan import Session
     from witan.models import Message
 
 MODEL_NAME = "witan"
@@ -78,7 +77,12 @@ class _NamedCouncil:
                     yield StreamEvent(
                         "text", text, provider_metadata={MODEL_NAME: {"session": session.id}}
                     )
-                    _describe(session, response)
+                    response.set_usage(
+                        input=session.usage.input_tokens,
+                        output=session.usage.output_tokens,
+                        details={"cost_usd": session.cost.total_usd},
+                    )
+                    response.response_json = session_facts(session)
 
 
 class WitanModel(_NamedCouncil, llm.Model):
@@ -125,16 +129,6 @@ def _last_session(messages: list[Any]) -> str | None:
                 session: str = facts["session"]
                 return session
     return None
-
-
-def _describe(session: "Session", response: Any) -> None:
-    usage = session.usage
-    response.set_usage(
-        input=usage.input_tokens,
-        output=usage.output_tokens,
-        details={"cost_usd": session.cost.total_usd},
-    )
-    response.response_json = session_facts(session)
 
 
 @llm.hookimpl

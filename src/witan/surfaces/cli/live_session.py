@@ -244,7 +244,11 @@ class LiveSession:
                 write_session(session, self.output.save)
         finally:
             # Show a paid session even if it cannot be saved.
-            self._print(session)
+            if self.output.as_json:
+                _print_record(session)
+            elif not self.output.events:
+                self.voice.finish(session)
+            self._print_trust(session)
             self._report_record(session)
         status = session_status(session, require_winner=self.output.require_winner)
         return status or (Status.NOT_KEPT if self.recorder.problem else Status.ANSWERED)
@@ -280,13 +284,6 @@ class LiveSession:
         news = "but cost" if replace(session.cost, calls=before.calls) != before else "new"
         left_open = f"{location} is still interrupted, and can be resumed"
         echo(f"resuming produced nothing {news}: {left_open}", err=True)
-
-    def _print(self, session: Session) -> None:
-        if self.output.as_json:
-            _print_record(session)
-        elif not self.output.events:
-            self.voice.finish(session)
-        self._print_trust(session)
 
     def _print_trust(self, session: Session) -> None:
         """Print legend and trust line, or with --quiet only gaps."""

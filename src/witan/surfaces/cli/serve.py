@@ -269,16 +269,13 @@ def _keys(config: "Config") -> list[str]:
         for council in councils
         for seat in (*council.members, *council.jury, *council.chairmen)
     ]
-    key_variables_by_seat = [key_variables(seat) for seat in seats]
     chosen = [
         next((v for v in keys if os.environ.get(v)), keys[0])
-        for keys in key_variables_by_seat
+        for keys in map(key_variables, seats)
         if keys
     ]
     if not seats:
-        provider_variables = (
-            name for provider in PROVIDERS.values() for name in provider.variables
-        )
+        provider_variables = (v for p in PROVIDERS.values() for v in p.variables)
         chosen = [name for name in provider_variables if os.environ.get(name)]
     called = {seat.provider for seat in seats if seat.url is None} if seats else PROVIDERS.keys()
     moving = (v for p in PROVIDERS.values() if p.name in called for v in p.url_variables)
@@ -328,16 +325,8 @@ class ServerEndpoint:
 class AgentProgram:
     """A client, and the form of its configuration.
 
-    Parameters
-    ----------
-    file
-        The file that it reads.
-    stdio, http
-        Functions that write the configuration of a server that it starts, or connects to.
-    note
-        Further advice; may be empty.
-    reads_variables
-        Whether it reads variables; otherwise ``<>`` marks their values.
+    `file` is the file that it reads; `stdio` and `http` write the configuration of a server that it
+    starts, or connects to. Unless it reads variables, ``<>`` marks their values.
     """
 
     file: str

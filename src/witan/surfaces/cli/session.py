@@ -27,24 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SessionOutput:
-    """The output of a session.
+    """The output of a session, as its options say.
 
-    Parameters
-    ----------
-    as_json
-        Whether to print the record of the session instead of its text.
-    events
-        Whether to print every event as it happens instead of the text.
-    quiet
-        Whether to omit progress, legend and trust line, except for missing parts.
-    legend
-        Whether to print the legend and the trust line after the text.
-    save
-        File for the record; None: none, unless the session is interrupted.
-    require_winner
-        Whether a session without a clear leader has its own exit status.
-    mark
-        Prefix of every line of the text.
+    `save` is the file for the record, if any; `mark` is the prefix of every line of the text.
     """
 
     as_json: bool = False

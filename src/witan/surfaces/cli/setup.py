@@ -275,13 +275,10 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
     ceiling = options["max_cost"]
     if ceiling is not None and not 0 <= ceiling < float("inf"):
         raise click.UsageError(f"--max-cost cannot be {ceiling}; expected US dollars, 0 or more")
-    lengths = _lengths()
-    draft_config = draft(seats, os.environ, ceiling=ceiling, is_trusted=user, lengths=lengths)
+    draft_with = partial(draft, seats, os.environ, is_trusted=user, lengths=_lengths())
+    draft_config = draft_with(ceiling=ceiling)
     if ceiling is None and draft_config.ceiling is not None:
-        ceiling_usd = _ask_ceiling(draft_config, asking)
-        draft_config = draft(
-            seats, os.environ, ceiling=ceiling_usd, is_trusted=user, lengths=lengths
-        )
+        draft_config = draft_with(ceiling=_ask_ceiling(draft_config, asking))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(draft_config.text.encode(), path)
     for note in draft_config.notes:

@@ -82,12 +82,14 @@ _log = logging.getLogger("witan.server")
 class Clients:
     """Clients by token, or by the cookie of a browser.
 
-    Every sign-in draws a new cookie, which is valid until the server stops.
+    Every sign-in draws a new cookie, which is valid until the server stops. Without tokens the
+    server is `open`, and its client `local`.
     """
 
     def __init__(self, settings: ServeSettings, environment: Mapping[str, str]) -> None:
         self._digests = token_digests(settings, environment)
-        self._local = Client(LOCAL.name, per_minute=settings.per_minute)
+        self.open = not self._digests
+        self.local = Client(LOCAL.name, per_minute=settings.per_minute)
         self._signed_in: dict[bytes, str] = {}
         self._guesses: dict[str, deque[float]] = {}
         self._clients = {
@@ -100,16 +102,6 @@ class Clients:
             )
             for name, token in settings.tokens.items()
         }
-
-    @property
-    def open(self) -> bool:
-        """True if no client needs a token."""
-        return not self._digests
-
-    @property
-    def local(self) -> Client:
-        """The client of a server without tokens."""
-        return self._local
 
     def by_token(self, token: str) -> Client | None:
         """Return the client with this token, in constant time."""

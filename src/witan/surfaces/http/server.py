@@ -322,12 +322,19 @@ async def serve(
     gc.freeze()
     # Sessions leave no reference cycles, and other garbage stays small between rare collections.
     gc.set_threshold(20_000, 5, 4)
-    _limit_arenas()
+    # Each arena of glibc keeps freed memory.
+    if sys.platform == "linux" and hasattr(allocator := ctypes.CDLL(None), "mallopt"):
+        allocator.mallopt(M_ARENA_MAX, MOST_ARENAS)
     sys.setswitchinterval(SWITCH_SECONDS)
 
     def announce() -> None:
         welcome()
-        _say_room(server, settings, say)
+        most = server.open_connections.most
+        if most < settings.max_connections:
+            say(
+                f"  accepts {most:,} connections instead of {settings.max_connections:,}, "
+                "because of the limit of open files (ulimit -n)"
+            )
 
     async def stop() -> None:
         under_way = await _serve_until_signal(service, settings.grace_seconds, say, announce)
@@ -345,22 +352,6 @@ async def serve(
             announce()
         await server.serve([listener])
         group.cancel_scope.cancel()
-
-
-def _limit_arenas() -> None:
-    """Limit the arenas of glibc, because each keeps freed memory."""
-    if sys.platform == "linux" and hasattr(allocator := ctypes.CDLL(None), "mallopt"):
-        allocator.mallopt(M_ARENA_MAX, MOST_ARENAS)
-
-
-def _say_room(server: Server, settings: ServeSettings, say: Say) -> None:
-    """Log why fewer connections are accepted than configured."""
-    most = server.open_connections.most
-    if most < settings.max_connections:
-        say(
-            f"  accepts {most:,} connections instead of {settings.max_connections:,}, "
-            "because of the limit of open files (ulimit -n)"
-        )
 
 
 async def _serve_until_signal(

@@ -215,14 +215,8 @@ def draw_chart(
 ) -> str:
     """Draw a chart as SVG.
 
-    Parameters
-    ----------
-    with_frame
-        Whether to draw headline and background, as in a file.
-    narrow
-        Whether to draw for the width of a phone.
-    address
-        Makes the address of a link to a report; None: no links.
+    A frame has headline and background, as in a file. `address` makes the address of a link to a
+    report; None: no links.
     """
     view = _View(NARROW if narrow else WIDE, address)
     body: _Body = _DRAWERS[type(chart.drawing)](chart.drawing, view)

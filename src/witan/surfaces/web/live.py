@@ -119,7 +119,7 @@ class LivePage:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         mark: str = "",
     ) -> None:
-        self._show_names, self._site, self._clock = show_names, site, clock
+        self.shows_names, self._site, self._clock = show_names, site, clock
         self._mark = mark
         self._events: list[e.Event] = []
         self.board = Board()
@@ -191,11 +191,6 @@ class LivePage:
             pass
 
     @property
-    def shows_names(self) -> bool:
-        """True if it shows names."""
-        return self._show_names
-
-    @property
     def is_closed(self) -> bool:
         """True if the session was closed."""
         return self.board.phase == "closed"
@@ -210,7 +205,7 @@ class LivePage:
         """The current names of the seats."""
         if self._seat_names is None:
             # Names of given texts are known to the reader.
-            revealed = self._show_names or self._opening.judging is not None
+            revealed = self.shows_names or self._opening.judging is not None
             self._seat_names = SeatNames.of(self.session, hides_names=not revealed)
         return self._seat_names
 
@@ -254,14 +249,14 @@ class LivePage:
     @property
     def address(self) -> str:
         """Address of the patches of this page."""
-        revealed = "&reveal=1" if self._show_names else ""
+        revealed = "&reveal=1" if self.shows_names else ""
         place = f"{self.seq}-{self._mark}" if self._mark else self.seq
         return f"{self._site.at('sessions', self._opening.session, 'live')}?after={place}{revealed}"
 
     def page(self) -> SessionPage:
         """Return the page of the session so far."""
         return session_page(
-            CouncilSession(self.session, under_way=True), show_names=self._show_names
+            CouncilSession(self.session, under_way=True), show_names=self.shows_names
         )
 
     def blind_vote(self) -> str:
@@ -270,7 +265,7 @@ class LivePage:
         It is ``seen`` once ballots are shown, and empty if votes are not stored or the page shows
         names.
         """
-        if not self._site.keeps or self._show_names or self._opening.judging is not None:
+        if not self._site.keeps or self.shows_names or self._opening.judging is not None:
             return ""
         if any(isinstance(each, e.BallotCast) for each in self._events):
             return "seen"
@@ -354,9 +349,9 @@ class LivePage:
 
     def final_patch(self, problem: str = "") -> str:
         """Return a patch that replaces the live page by the final one."""
-        page = session_page(self.session, show_names=self._show_names)
+        page = session_page(self.session, show_names=self.shows_names)
         councils = self._site.councils
-        talk = conversation_of(self.session, show_names=self._show_names, councils=councils)
+        talk = conversation_of(self.session, show_names=self.shows_names, councils=councils)
         words = clean(problem)
         body = render("parts/session.html", site=self._site, page=page, problem=words, talk=talk)
         ending = to_html(f"The session is over: {page.status}.")
@@ -455,7 +450,7 @@ class Feed:
     def __init__(self, page: Callable[[], LivePage]) -> None:
         self._page, self._live = page, page()
         self._patches: deque[bytes] = deque(maxlen=MAX_PATCHES)
-        self._n_patches = 0
+        self.n_patches = 0
         self._latest = 0
         self._next_at = 0.0
         self.seq = 0
@@ -493,7 +488,7 @@ class Feed:
         # After `session_closed` comes the end, with the whole page.
         if patch := "" if self._live.is_closed else self._live.patch():
             self._patches.append(frame(f"{self.seq}-{stream.mark}", patch))
-            self._n_patches += 1
+            self.n_patches += 1
             now = anyio.current_time()
             self._next_at = now + max(FRAME_SECONDS, REST * (now - began))
 
@@ -502,14 +497,9 @@ class Feed:
         """Return true if it has just made a patch."""
         return anyio.current_time() < self._next_at
 
-    @property
-    def n_patches(self) -> int:
-        """The number of patches so far."""
-        return self._n_patches
-
     def patches_after(self, number: int) -> bytes | None:
         """Return the patches after a number; None: no longer stored."""
-        lacks = self._n_patches - number
+        lacks = self.n_patches - number
         if lacks > len(self._patches):
             return None
         return b"".join([*self._patches][len(self._patches) - lacks :])

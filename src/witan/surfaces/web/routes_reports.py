@@ -249,14 +249,8 @@ async def answer_report(
 ) -> Response:
     """Answer with the page of a report, or a part.
 
-    Parameters
-    ----------
-    check
-        Raises known errors before anything is counted.
-    count
-        Returns the view; may take long.
-    show
-        What to send: `PART`, `WHOLE`, or a page that waits.
+    `check` raises known errors before anything is counted; `count` returns the view, and may take
+    long; `show` is `PART`, `WHOLE`, or otherwise a page that waits.
     """
     site = site_of(request)
     template = "report_part.html" if show == PART else report.template

@@ -35,8 +35,8 @@ from witan.service.json_output import to_json
 from witan.service.parameters import Doc, fault_place, fault_words, refusal_in
 from witan.service.redaction import public_error
 from witan.surfaces.http.addresses import shown_path
-from witan.surfaces.web.rendering import Site
-from witan.surfaces.web.responses import problem_page, site_of, wants_page
+from witan.surfaces.web.rendering import Site, render_problem
+from witan.surfaces.web.responses import HtmlPage, site_of, wants_page
 
 STATUSES: Mapping[type[WitanError], int] = {
     Busy: 429,
@@ -127,7 +127,8 @@ def refusal(
         return openai_problem(status, words, headers)
     title = TITLES.get(status, "Refused")
     if wants_page(scope):
-        return problem_page(title, words, status, headers, site())
+        html = render_problem(title, words, status=status, site=site())
+        return HtmlPage(html, status, headers)
     body: Problem = {"title": title, "status": status, "detail": words}
     if faults is not None:
         body["faults"] = faults

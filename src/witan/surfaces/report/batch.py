@@ -231,14 +231,12 @@ def _gaps(result: ArmBatchReport) -> Iterator[Block]:
         yield Note(
             f"{rows} answered by the council but not compared: the ceiling is reached", "warning"
         )
-    if result.unanswered:
-        rows = count_noun(result.unanswered, "row")
-        are = "is" if result.unanswered == 1 else "are"
-        yield Note(f"{rows} without an answer of the council {are} left out", "warning")
-    if result.unjudged:
-        rows = count_noun(result.unjudged, "row")
-        are = "is" if result.unjudged == 1 else "are"
-        yield Note(f"{rows} without a judgment {are} left out", "warning")
+    lacks = {"an answer of the council": result.unanswered, "a judgment": result.unjudged}
+    for lack, n_rows in lacks.items():
+        if n_rows:
+            are = "is" if n_rows == 1 else "are"
+            text = f"{count_noun(n_rows, 'row')} without {lack} {are} left out"
+            yield Note(text, "warning")
 
 
 def bill_report(result: BatchBill) -> Report:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from witan.core.blinding import label_map
 from witan.core.outcome import Outcome
-from witan.service.text import MANY_NAMES, list_text
+from witan.service.text import list_text
 
 if TYPE_CHECKING:
     from witan.deliberation.events import SessionOpened
@@ -147,9 +147,9 @@ class SeatNames(CandidateNames):
         """Sort texts of seats while names are hidden."""
         return sorted(texts) if self.hides_names else texts
 
-    def name_list(self, seats: Iterable[str], *, most: int = MANY_NAMES) -> str:
+    def name_list(self, seats: Iterable[str]) -> str:
         """List seats in words; in label order while names are hidden."""
-        return list_text([*map(self.name, self.order(seats))], most=most)
+        return list_text([*map(self.name, self.order(seats))])
 
     def sentence(self, sentence: str) -> str:
         """Replace names, or lists of them, in one of our sentences."""

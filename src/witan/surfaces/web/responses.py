@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from witan.service.catalogue import redact
 from witan.service.sessions.manager import Service
 from witan.surfaces.http.addresses import known_parameters
-from witan.surfaces.web.rendering import PAGE_POLICY, Site, render_problem
+from witan.surfaces.web.rendering import PAGE_POLICY, Site
 
 PROGRAMS = ("/api", "/v1", "/mcp", "/metrics", "/healthz", "/openapi.json", "/assets")
 """Paths that programs or pages request."""
@@ -61,13 +61,6 @@ def wants_page(scope: Scope) -> bool:
     return any(
         name == b"accept" and b"text/html" in value for name, value in scope.get("headers", ())
     )
-
-
-def problem_page(
-    title: str, problem: str, status: int, headers: Mapping[str, str] | None, site: Site
-) -> Response:
-    """Make the page of an error."""
-    return HtmlPage(render_problem(title, problem, status=status, site=site), status, headers)
 
 
 def redirect(site: Site, *parts: str, **query: str) -> Response:

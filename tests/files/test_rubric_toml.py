@@ -126,6 +126,7 @@ def test_any_rubric_round_trips(load, made):
         ("[[ceilings]]", "[ceilings]", r"expected tables, each headed \[\[ceilings\]\]"),
         ("[[criteria]]", "[[criterias]]", "has criterias = .*expected only name, criteria"),
         ("weight = 0.6", "weight = 0.6.0", "is not TOML: .*line 6"),
+        ("weight = 0.6", f"weight = {'[' * 10_000}", "is not TOML: .*recursion"),
     ],
 )
 def test_invalid_rubric_is_refused(load, old, new, problem):

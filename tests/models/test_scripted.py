@@ -422,6 +422,7 @@ class TestFiles:
             ('[review]\ngrades = { x = "9" }', r"expected phrases, each with a number or a table"),
             ("[review]\ngrades = { x = {} }", r"expected phrases, each with a number or a table"),
             ("[answer", r": is not TOML: "),
+            (f"answer = {'[' * 10_000}", r": is not TOML: "),
             (b'[answer]\ntext = "\xff"', r": is not UTF-8 text \(at byte 17\)"),
         ],
     )

@@ -1168,7 +1168,7 @@ class TestRefusals:
 
         assert again.status == 0
         assert sorted(out.read_bytes().splitlines()) == sorted(results.splitlines())
-        for foreign in (b'{"hand":1}\n', b"notes", b"\xff\xfe\n"):
+        for foreign in (b'{"hand":1}\n', b"notes", b"\xff\xfe\n", b"[" * 100_000 + b"\n"):
             out.write_bytes(results + foreign)
             said = witan("batch", texts, *jury, "-o", out)
 

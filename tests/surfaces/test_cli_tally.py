@@ -1,6 +1,7 @@
 """``witan tally``, black box: files and arguments in; text, JSON and exit status out."""
 
 import json
+from io import BytesIO, TextIOWrapper
 
 import pytest
 
@@ -693,6 +694,15 @@ class TestCounting:
 
         assert said.status == 2
         assert all(fact in said.err for fact in (f"{answers}:1", "'text' is missing"))
+
+    @pytest.mark.parametrize("line", ["{", "[" * 100_000], ids=["cut", "deep"])
+    def test_answers_that_are_not_json_are_named(self, witan, council, monkeypatch, line):
+        """Standard input has a name, too."""
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(line.encode())))
+        said = witan("tally", council, "--answers", "-")
+
+        assert said.status == 2
+        assert "standard input:1: is not JSON" in said.err
 
     def test_a_custom_rubric_is_read(self, witan, write, tmp_path):
         """The weights of its TOML file apply."""

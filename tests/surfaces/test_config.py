@@ -485,6 +485,7 @@ class TestRefusals:
             ("[providers.opnai]\nconcurrency = 2", "providers.opnai is of an unknown provider"),
             ("[providers.openai]\nconcurrency = 0", "providers.openai.concurrency cannot be 0"),
             ("quorum = ", "is not TOML: "),
+            (f"quorum = {'[' * 10_000}", "is not TOML: "),
         ],
     )
     def test_errors_begin_with_file_and_key(self, place, text, said):

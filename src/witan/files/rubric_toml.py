@@ -59,7 +59,7 @@ def parse_rubric(text: str, source: str = "the rubric") -> Rubric:
     """Read a rubric from TOML; `source` names it in errors."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidRubric(source, f"is not TOML: {error}") from error
     table = _Table(source, "", data)
     table.refuse_others("name", "criteria", "ceilings", "scale")

@@ -123,7 +123,7 @@ def read_script(path: str | Path) -> Script:
         raise ConfigError(location, "", f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(location, "", f"is not UTF-8 text (at byte {error.start})") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(location, "", f"is not TOML: {error}") from error
     stages = [stage.name for stage in fields(Script)]
     for key in data:

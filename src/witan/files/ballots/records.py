@@ -442,13 +442,14 @@ Answers = Mapping[str, Mapping[str, str]]
 
 def load_answers(path: str) -> Answers:
     """Read a file of answers; ``-`` is standard input."""
+    name = "standard input" if path == "-" else path
     try:
         content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        return parse_answers(content.decode(), path)
+        return parse_answers(content.decode(), name)
     except UnicodeDecodeError:
-        raise BallotFileError(path, "is not UTF-8 text") from None
+        raise BallotFileError(name, "is not UTF-8 text") from None
     except OSError as error:
-        raise BallotFileError(path, f"cannot be read: {error.strerror or error}") from error
+        raise BallotFileError(name, f"cannot be read: {error.strerror or error}") from error
 
 
 def parse_answers(text: str, name: str = "answers") -> Answers:
@@ -459,10 +460,10 @@ def parse_answers(text: str, name: str = "answers") -> Answers:
             continue
         try:
             record = json.loads(line)
-        except ValueError as error:
-            raise BallotFileError(name, f"not JSON ({error})", number) from None
+        except (ValueError, RecursionError) as error:
+            raise BallotFileError(name, f"is not JSON ({error})", number) from None
         if not isinstance(record, dict):
-            raise BallotFileError(name, "not an object", number)
+            raise BallotFileError(name, "is not an object", number)
         for field in ("candidate", "text"):
             if not isinstance(record.get(field), str):
                 raise BallotFileError(name, f"the field {field!r} is missing or not text", number)

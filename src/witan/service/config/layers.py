@@ -117,7 +117,7 @@ def read_file(path: Path, *, is_trusted: bool) -> tuple[Setting, ...]:
         raise ConfigError(location, "", f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(location, "", f"is not UTF-8 text (at byte {error.start})") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(location, "", f"is not TOML: {error}") from error
     base = path.parent.resolve()
     return tuple(

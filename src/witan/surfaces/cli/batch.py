@@ -316,7 +316,7 @@ def _is_result(line: str) -> bool:
         return line.startswith('{"row":')
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(row, dict) and {"row", "session", "status"} <= row.keys()
 

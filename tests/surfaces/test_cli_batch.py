@@ -262,6 +262,7 @@ class TestRows:
         results = sorted(lines(said.out), key=lambda each: each["row"])
 
         assert [each["decision"] for each in results] == ["failed", "passed", "passed", None]
+        assert [each["expected"] for each in results] == ["old", "new", "new", "odd"]
         assert "unknown text 'odd'; did you mean 'old'?" in results[3]["error"]
 
     def test_an_expected_tie_fails_but_never_passes(self, witan, tmp_path, jury):
@@ -336,6 +337,23 @@ class TestRows:
         said = witan("batch", rows, *write_council(tmp_path), "--history", place, "--dry-run")
 
         assert "unused columns: reply" in said.err
+
+    @pytest.mark.parametrize(
+        ("row", "options"),
+        [
+            ({"question": "Why?", "expected": "Ice."}, []),
+            ({"new": "ice", "old": "sea", "text": "moraine"}, ["--text", "new", "--text", "old"]),
+        ],
+    )
+    def test_an_unused_column_with_the_name_of_a_field_is_named(
+        self, witan, tmp_path, place, jury, row, options
+    ):
+        """Nothing is expected of questions, and with --text no other column is a text."""
+        rows = write_rows(tmp_path / "rows.jsonl", [row])
+        seats = jury if options else [*write_council(tmp_path), "--history", place]
+        said = witan("batch", rows, *seats, *options, "--dry-run")
+
+        assert f"unused columns: {[*row][-1]}\n" in said.err
 
     def test_maps_and_dates_of_parquet_are_read(self, witan, tmp_path, jury, place):
         """A map is texts by name, or votes by person; a date is text."""
@@ -989,6 +1007,10 @@ class TestPeople:
         ("row", "words"),
         [
             ({"text": "a", "votes": 11}, ":1: field 'votes' has the vote 11; expected a grade"),
+            (
+                {"text": "a", "votes": "[" * 100_000},
+                f"has the vote '{'[' * 29}…{'[' * 28}'; expected a grade",
+            ),
             ({"texts": {"a": "x", "b": "y"}, "votes": "c"}, "expected a, b or tie"),
             ({"texts": {"a": "x", "tie": "y"}, "votes": "a"}, "rename the text tie"),
             ({"question": "Why?", "votes": "dan"}, "row 1 cannot be 'dan'; expected"),
@@ -1095,6 +1117,17 @@ class TestRefusals:
         assert not new.parent.exists()
         if "--spark" in options:
             assert str(new) in said.err
+
+    @pytest.mark.parametrize("options", [[], ["--dry-run"]], ids=["run", "plan"])
+    def test_a_batch_without_a_history_is_refused(self, witan, tmp_path, jury, options):
+        """Its plan as well, whether or not there is a file."""
+        rows = write_rows(tmp_path / "rows.jsonl", [{"text": "x"}])
+        config = tmp_path / "witan.toml"
+        config.write_text('[history]\nenabled = false\nurl = "new.sqlite"\n')
+        said = witan("batch", rows, *jury[:-2], "--config", config, *options)
+
+        assert (said.status, said.out) == (2, "")
+        assert "a batch needs a history, and history.enabled is false" in " ".join(said.err.split())
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
     def test_ctrl_c_while_rows_are_read_says_that_no_model_was_called(self, tmp_path):

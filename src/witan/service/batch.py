@@ -581,7 +581,15 @@ class Batch:
 
     def _fail(self, task: BatchRow, name: str, words: str) -> RowResult:
         spending = self.spendings.get(name, Spending())
-        return RowResult(task.number, task.id, name, "error", error=words, **spending._asdict())
+        return RowResult(
+            task.number,
+            task.id,
+            name,
+            "error",
+            error=words,
+            expected=task.expected or self.options.expected,
+            **spending._asdict(),
+        )
 
     def _worst(self, plan: Plan) -> float | None:
         """The most that a row can still cost; None: no limit."""

@@ -193,7 +193,8 @@ def read_batch_rows(
         If a row has neither a question nor a text, or only some rows have texts; it names the line.
     """
     others = {*columns.values(), *texts}  # columns that have another meaning
-    of = {n: columns.get(n, n) for n in COLUMNS if n in columns or n not in others}
+    names = [name for name in COLUMNS if not (texts and name in (TEXT, "texts"))]
+    of = {n: columns.get(n, n) for n in names if n in columns or n not in others}
     tasks: list[BatchRow] = []
     seen: dict[str, None] = {}
     for line, row in rows:
@@ -214,10 +215,9 @@ def read_batch_rows(
             raise BallotFileError(path, problem, line, remedy)
         more = {key: _text(row, of.get(key), path, line) for key in (ID, CATEGORY, RIGHT)}
         task = BatchRow(line, more[ID], question, judged, more[RIGHT], more[CATEGORY])
-        if len(judged) > 1:
-            task = replace(task, expected=_text(row, of.get(EXPECTED), path, line))
-        elif judged and EXPECTED in of:
-            task = replace(task, expected=_expected_decision(row, of[EXPECTED], path, line))
+        if judged and EXPECTED in of:
+            read_expected = _text if len(judged) > 1 else _expected_decision
+            task = replace(task, expected=read_expected(row, of[EXPECTED], path, line))
         if VOTES in of and not _is_empty(people := _read_map(row.get(of[VOTES]))):
             votes = read_votes(people, judged, (path, of[VOTES], line))
             task = replace(task, votes=votes)
@@ -226,6 +226,8 @@ def read_batch_rows(
     if tasks and missing:
         remedy = f"it has {list_text([*seen])}"
         raise BallotFileError(path, f"has no column {missing[0]!r}", remedy=remedy)
+    if tasks and not tasks[0].texts:  # nothing is expected of questions
+        of.pop(EXPECTED, None)
     unused = [name for name in seen if name and name not in {*of.values(), *texts}]
     if unused:
         say(f"unused columns: {list_text(unused)}")

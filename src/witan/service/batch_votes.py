@@ -15,6 +15,7 @@ from witan.deliberation.ports import Member, SystemClock
 from witan.errors import BallotFileError, HistoryError, InvalidParameter, NothingToCount
 from witan.history import History
 from witan.history.ballots import reserved_use
+from witan.service.text import shorten
 
 if TYPE_CHECKING:
     from witan.service.batch_rows import BatchRow
@@ -96,7 +97,8 @@ def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int
         if problem or read is None:
             expected = GRADES if len(texts) == 1 else _winners(texts)
             problem = f", which {problem}" if problem else f"; expected {expected}"
-            raise BallotFileError(path, f"field {column!r} has the vote {vote!r}{problem}", line)
+            vote_text = shorten(repr(vote), 60)
+            raise BallotFileError(path, f"field {column!r} has the vote {vote_text}{problem}", line)
         votes[person] = read
     return votes
 

@@ -256,10 +256,12 @@ def _open_history(stack: ExitStack, options: Mapping[str, Any]) -> "History":
 
 @contextmanager
 def _stand_in_history(options: Mapping[str, Any]) -> "Iterator[History | None]":
-    """Open an empty history for one that does not exist yet; None if it does."""
+    """Open an empty history for one that does not exist yet; None if it does, or is disabled."""
     from witan.service.history_access import load_history_config, open_stand_in
 
-    stand_in = open_stand_in(load_history_config(options["config"], options["history"]))
+    config = load_history_config(options["config"], options["history"])
+    is_recorded = config.history.enabled or config.history.by_option
+    stand_in = open_stand_in(config) if is_recorded else None
     if stand_in is None:
         yield None
         return

@@ -3,9 +3,11 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -142,6 +144,18 @@ class TestImport:
 
         assert "all but 1 of 200 grades fit 1-5" in said.err
         assert "91 sessions · 91 ballots · 9 sessions already stored" in said.out
+
+    def test_ballots_that_an_earlier_version_stored_are_known_again(self, witan, write, place):
+        """It stored the scale 1-10 with them where it had recognised it."""
+        lines = [{"session": f"q{n}", "reviewer": "r", "grades": {"x": 9, "y": n}} for n in (1, 2)]
+        witan("import", write("a.jsonl", lines[0]), "--history", place)
+        with closing(sqlite3.connect(place)) as database, database:
+            [(body,)] = database.execute("SELECT body FROM ballots")
+            earlier = f'{body.removesuffix("}")},"scale":"1-10"}}'
+            database.execute("UPDATE ballots SET body = ?", (earlier,))
+        said = witan("import", write("b.jsonl", *lines), "--history", place)
+
+        assert "1 session · 1 ballot · 1 session already stored" in said.out
 
     def test_several_files_are_summed_up(self, witan, write, place):
         """A line per file and a total."""

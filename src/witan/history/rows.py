@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot, BallotTable, to_record
+from witan.core.scale import NATIVE
 from witan.core.session_ballots import (
     AnswerEntry,
     BallotEntry,
@@ -581,9 +582,15 @@ def ballot_bodies(ballots: Sequence[Ballot]) -> Iterator[str]:
 
 
 def normalize_body(body: str) -> str:
-    """Write a stored body as `ballot_bodies` does; earlier versions wrote it with spaces."""
+    """Write a stored body as `ballot_bodies` does.
+
+    Earlier versions wrote it with spaces, and with a recognised scale even if it was 1-10.
+    """
     try:
-        return _dump(json.loads(body))
+        record = json.loads(body)
+        if isinstance(record, dict) and record.get("scale") == str(NATIVE):
+            del record["scale"]
+        return _dump(record)
     except (ValueError, RecursionError):  # damaged, so it is no other's
         return body
 

@@ -109,6 +109,25 @@ class TestForgetting:
 
                 assert forgetting.result(timeout=30).n_sessions == 1
 
+    def test_sessions_of_several_files_are_forgotten_beside_others_of_them(self, postgresql_url):
+        """Both lock the files in one order, however many sessions there are."""
+        waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        lock = "SELECT 1 FROM imports WHERE digest = '{}' FOR UPDATE"
+        names = [f"s{n:03}" for n in range(201)]
+        imports = [SessionImport(name, ASKED, ballots=(ballot("r: b > c"),)) for name in names]
+        with History.open(postgresql_url) as history, History.open(postgresql_url) as other:
+            history.add(imports[:200], "f", "d2")
+            history.add(imports[200:], "f", "d1")
+            with ThreadPoolExecutor() as threads:
+                with other.database.transaction():
+                    other.database.rows(lock.format("d1"))
+                    forgetting = threads.submit(history.forget, *names)
+                    while other.database.rows(waits) == [(0,)]:
+                        threading.Event().wait(0.01)
+                    other.database.rows(lock.format("d2"))
+
+                assert forgetting.result(timeout=30).n_sessions == 201
+
 
 class TestCountingLater:
     """Changes to a session while it is counted under a further rule."""

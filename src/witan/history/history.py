@@ -122,6 +122,7 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[int]:
     """
     days: list[int] = []
     people: set[int] = set()
+    digests: set[str] = set()
     for block in blocks(sessions, BLOCK_SIZE):
         placeholders, params = in_list(block)
         sql = "SELECT session, day FROM sessions"
@@ -132,13 +133,13 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[int]:
         )
         people |= {code for (code,) in database.rows(voters, params)}
         sources = f"SELECT DISTINCT digest FROM imported WHERE session IN {placeholders}"  # noqa: S608
-        digests = [digest for (digest,) in database.rows(sources, params)]
+        digests |= {digest for (digest,) in database.rows(sources, params)}
         _reparent_families(database, set(block))
         for table in _TABLES:
             database.execute(f"DELETE FROM {table} WHERE session IN {placeholders}", params)  # noqa: S608
         orphan = f"UPDATE sessions SET parent = NULL WHERE parent IN {placeholders}"  # noqa: S608
         database.execute(orphan, params)
-        _delete_imports(database, digests)
+    _delete_imports(database, digests)
     _delete_names(database, sorted(people))
     return days
 
@@ -163,9 +164,9 @@ def _reparent_families(database: Database, sessions: Collection[str]) -> None:
             last_session = session
 
 
-def _delete_imports(database: Database, digests: Sequence[str]) -> None:
+def _delete_imports(database: Database, digests: Collection[str]) -> None:
     """Delete digests of files without sessions, to allow another import."""
-    for digest in sorted(digests):
+    for digest in sorted(digests):  # in the order in which others lock them
         # The lock lets the second of two processes see what the first deleted.
         sql = "SELECT digest FROM imports WHERE digest = :digest" + database.locking  # noqa: S608
         database.rows(sql, {"digest": digest})

@@ -1,5 +1,9 @@
 """``witan ask`` and its record, black box: stored in the history or elsewhere."""
 
+import os
+import signal
+import subprocess
+import sys
 from contextlib import closing
 from sqlite3 import connect
 
@@ -8,6 +12,7 @@ import pytest
 from histories import stages
 from recorded import keep, listed, place_of_its_own
 from scripts import write_council
+from witan.history import History
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +129,29 @@ class TestRecording:
         assert words in said.err
         assert said.err.endswith("--no-history\n")
         assert "hush" not in said.err
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+    def test_ctrl_c_before_a_new_history_opens_promises_no_record(self, seats, tmp_path):
+        """Another process created and locked it while the members were seated."""
+        place, pipe, script = (tmp_path / name for name in ("new.sqlite", "pipe", "ada.toml"))
+        os.mkfifo(pipe)
+        options = [each.replace(str(script), str(pipe)) for each in seats]
+        command = [sys.executable, "-m", "witan", "ask", "Is it so?", *options, "--history", place]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own command
+            with pipe.open("w", encoding="utf-8") as reader:  # opened once the script is read
+                History.open(place).close()
+                database = connect(place, isolation_level=None)
+                database.execute("BEGIN EXCLUSIVE")
+                reader.write(script.read_text(encoding="utf-8"))
+            said = process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            said += process.stderr.readline()
+            database.execute("ROLLBACK")
+
+        assert "another process has locked" in said
+        assert "interrupted before the session was opened" in said
+        assert database.execute("SELECT COUNT(*) FROM sessions").fetchone() == (0,)
+        database.close()
 
     def test_old_sessions_are_deleted(self, witan, seats, place, monkeypatch):
         """With ``keep_days``, after another session was stored; the new one stays."""

@@ -438,6 +438,8 @@ class SessionRecorder:
         if journal is None or not journal.events:
             return None
         journal.stop()
+        if self._is_late and self._history is None:
+            return None  # it is not recorded, and no model was called
         session, problem = Session.of(journal.events), None
         try:
             journal.flush_now(self.lock_wait())
@@ -522,6 +524,8 @@ class _Journal:
 
     def start_recording(self, recording: "Recording | None") -> None:
         """Record in a history that was opened after the journal."""
+        if self._is_stopped:
+            return
         self._recording = recording
         self._record(self.events)
         for event in self.events:

@@ -5,9 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from elections import ballot
+import witan
+from councils import members
+from elections import ballot, ballots
 from histories import ASKED, record_sessions, session_events, stages
 from witan.core.ballot import Ballot
+from witan.core.rules import RULES
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, InvalidParameter, UnknownName
 from witan.history import History, Search, SessionImport
@@ -91,6 +94,37 @@ class TestFinding:
         assert (found.cost_usd, found.source, found.simulated) == (0.11, "council", False)
         leaders = [line.candidate for line in outcome.standings if line.rank == 1]
         assert found.leader == (f"test:{leaders[0]}" if len(leaders) == 1 else None)
+
+    @pytest.mark.parametrize(
+        "rule", [name for name, each in RULES.items() if each.needs != "history"]
+    )
+    @pytest.mark.parametrize("order", ["cabde", "ab"])
+    def test_listed_leader_is_that_of_the_outcome(self, tmp_path, rule, order):
+        """It is the one on the first rank, whether low or high scores are best."""
+        path = tmp_path / "history.sqlite"
+        seated = [*members("abc", order), *members("de", "edcba")]
+        session = witan.ask("Which?", seated, "a", rule=rule, history=str(path))
+
+        with History.open(str(path)) as history:
+            [found] = history.find()
+
+        leaders = session.outcome.leaders
+        assert found.leader_seat == (leaders[0] if len(leaders) == 1 else None)
+
+    @pytest.mark.parametrize(
+        ("cast", "leader"),
+        [
+            (("ada: x > a > b", "bob: a > b", "cyd: a > b"), "a"),
+            (("ada: a = b > x", "bob: b = a > x"), None),
+        ],
+    )
+    def test_listed_leader_has_enough_votes(self, history, cast, leader):
+        """A candidate with a single vote does not lead those with more."""
+        history.add([SessionImport("s1", ballots=ballots(*cast))], "f", "d")
+
+        [found] = history.find()
+
+        assert found.leader == leader
 
     def test_search_by_words(self, history):
         """Every word occurs in the question or the final answer, in any case, literally."""

@@ -4,10 +4,10 @@ Ranking includes tie-breaks and the safety gate. Recounts with ballots removed o
 further sessions for the rule, so that one call counts thousands of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import combinations, compress, product
 from math import comb
 from typing import Any, Literal
 
@@ -366,7 +366,31 @@ def leads(
     failed: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
     """Find the same leaders as `place`, (C, S), without computing other ranks."""
-    level, *keys = _order(scores, profile, rule, tie_break=tie_break, failed=failed)
+    return _lead(*_order(scores, profile, rule, tie_break=tie_break, failed=failed))
+
+
+StoredStanding = tuple[float, int, float]
+"""Score, votes and first places of a model."""
+
+
+def lead_standings(
+    rule: Rule,
+    standings: Mapping[int, StoredStanding],
+    borda_standings: Mapping[int, StoredStanding],
+) -> list[int]:
+    """Return the leaders by stored standings, without a safety gate."""
+    if not standings:
+        return []
+    score, n_votes, wins = map(np.array, zip(*standings.values(), strict=True))
+    keys = [-score if rule.lower_is_better else score]
+    if rule.tie_break != "none":
+        by_share = np.array([borda_standings.get(model, (np.nan,))[0] for model in standings])
+        keys.append(wins if rule.tie_break == "wins" else by_share)
+    leading = _lead(vote_levels(n_votes), *map(_round_noise, keys))
+    return [*compress(standings, leading)]
+
+
+def _lead(level: NDArray[np.int8], *keys: Floats) -> NDArray[np.bool_]:
     first: NDArray[np.bool_] = (level > 0) & (level == level.max(axis=0, initial=0))
     for key in keys:
         first &= key == np.where(first, key, -np.inf).max(axis=0, initial=-np.inf)

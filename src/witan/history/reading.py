@@ -1,7 +1,7 @@
 """Reading of stored sessions: events, ballots, answers, exports and lists."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from witan.core.ballot import Ballot, Unreadable, kind_of, read_record
+from witan.core.placing import StoredStanding, lead_standings
+from witan.core.rules import RULES
 from witan.core.scale_recognition import declare_native
 from witan.core.session_ballots import AnswerEntry, ModelNames, SessionBallots
 from witan.errors import (
@@ -621,20 +623,22 @@ def _leaders(database: Database, rules: dict[str, str | None]) -> dict[str, list
     for sessions in blocks(sorted(rules), BLOCK_SIZE):
         placeholders, params = in_list(sessions)
         sql = (
-            "SELECT session, human, rule, model, score FROM standings"  # noqa: S608
-            f" WHERE score IS NOT NULL AND session IN {placeholders}"
-            " ORDER BY session, human"
+            "SELECT session, human, rule, model, score, votes, wins FROM standings"  # noqa: S608
+            f" WHERE score IS NOT NULL AND session IN {placeholders} ORDER BY session, human"
         )
         for session, group in groupby(database.rows(sql, params), key=itemgetter(0)):
-            rows = list(group)
-            rule = rules[session] or "borda"
-            rows = [row for row in rows if row[1] == rows[0][1]]
-            rows_of_rule = [row for row in rows if row[2] == rule] or [
-                row for row in rows if row[2] == "borda"
-            ]
-            top = max((row[4] for row in rows_of_rule), default=None)
-            best[session] = [row[3] for row in rows_of_rule if row[4] == top]
+            _, lines = next(groupby(group, key=itemgetter(1)))
+            best[session] = _leading_models(rules[session], [line[2:] for line in lines])
     return best
+
+
+def _leading_models(name: str | None, standings: Iterable[tuple[Any, ...]]) -> list[int]:
+    """Return the codes of the leaders by a rule, or by Borda without its scores."""
+    by_rule: dict[str, dict[int, StoredStanding]] = {"borda": {}}
+    for stored_rule, model, *line in standings:
+        by_rule.setdefault(stored_rule, {})[model] = (line[0], line[1], line[2])
+    rule = name if name in by_rule and name in RULES else "borda"
+    return lead_standings(RULES[rule], by_rule[rule], by_rule["borda"])
 
 
 def _seats(database: Database, best: dict[str, int]) -> dict[str, str]:

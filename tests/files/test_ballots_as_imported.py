@@ -10,7 +10,7 @@ from histories import session_events
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.files.ballots import read_ballots
-from witan.files.imports import read_imports
+from witan.files.imports import ballots_with_question, read_imports
 
 BATTLES = (
     '{"question_id": "q", "model_a": "x", "model_b": "y", "winner": "model_a"}\n'
@@ -50,12 +50,12 @@ FILES = {
 
 
 def ballots_of(sessions):
-    return [ballot for one in sessions for ballot in one.ballots]
+    return [ballot for one in sessions for ballot in ballots_with_question(one)]
 
 
 @pytest.mark.parametrize("held", FILES.values(), ids=FILES)
 def test_file_gives_the_ballots_of_its_import(tmp_path, held):
-    """A file counted directly has the ballots that it has in a history."""
+    """A file counted directly has the ballots that it has in a history, with their question."""
     path = tmp_path / "file"
     path.write_bytes(held if isinstance(held, bytes) else held.encode())
 
@@ -68,7 +68,7 @@ def test_file_gives_the_ballots_of_its_import(tmp_path, held):
 def test_saved_session_is_read_on_one_line_or_many(tmp_path):
     """The record of a council gives its ballots, marked where scripts sat."""
     line = session_file()
-    whole = [ballot for one in read_imports(io.BytesIO(line.encode())) for ballot in one.ballots]
+    whole = ballots_of(read_imports(io.BytesIO(line.encode())))
     assert whole
     for form in (line, json.dumps(json.loads(line), indent=2)):
         assert list(read_ballots(io.BytesIO(form.encode()))) == whole

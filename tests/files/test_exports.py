@@ -1,6 +1,7 @@
 """Sessions are exported to files and imported unchanged."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import pytest
 from elections import ballot
 from sessions import Story
 from witan.core.session_ballots import AnswerEntry
+from witan.deliberation.ports import NO_QUESTION, REFERENCE, Message
 from witan.deliberation.record import SessionImport
 from witan.deliberation.session import Session
 from witan.errors import BallotFileError
+from witan.files import read_ballots
 from witan.files.exports import write_battles, write_session_ballots, write_sessions
 from witan.files.imports import read_imports
 
@@ -203,6 +206,34 @@ class TestBallots:
         assert [one.grades for one in back.ballots] == [one.grades for one in written.ballots]
         assert [one.kind for one in back.ballots] == ["model", "human"]
         assert (tmp_path / name).read_bytes() == (tmp_path / f"again-{name}").read_bytes()
+
+    @pytest.mark.parametrize("name", ["b.jsonl", "b.csv", "b.parquet"])
+    def test_ballots_name_the_question(self, tmp_path, name):
+        """Files and earlier turns are part of it; a reference is not, nor a missing question."""
+        opened = council().session_record.opening
+        contexts = [
+            {},
+            {"files": {REFERENCE: "Both."}},
+            {"files": {"a.txt": "one"}},
+            {"files": {"a.txt": "two"}},
+            {"conversation": (Message("user", "Hello."),)},
+            {"question": f"How good? {NO_QUESTION}"},
+        ]
+        for number, context in enumerate(contexts):
+            record = Session.of([replace(opened, **context), *council().session_record.events[1:]])
+            one = replace(council(), session_record=record, question=record.question)
+            write_session_ballots([one], tmp_path / f"{number}-{name}")
+
+        questions = [
+            {each.question for each in read_ballots(tmp_path / f"{number}-{name}")}
+            for number in range(len(contexts))
+        ]
+
+        assert questions[0] == questions[1] == {opened.question}
+        assert questions[-1] == {None}
+        assert len({*map(frozenset, questions)}) == 5
+        assert all(len(each) == 1 for each in questions)
+        assert "[a.txt: " in min(questions[2])
 
     @pytest.mark.parametrize("name", ["b.jsonl", "b.csv", "b.parquet"])
     def test_scripts_stay_scripts(self, tmp_path, name):

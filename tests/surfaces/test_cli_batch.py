@@ -876,6 +876,26 @@ class TestPeople:
         assert line["mean"]["people"]["value"] == pytest.approx(2 / 3)
         assert "Corrected by people's votes on 12 rows, the pass rate is" in text.err
 
+    @pytest.mark.parametrize("name", ["all.jsonl", "all.csv", "all.parquet"])
+    def test_exports_are_clustered_by_question_too(self, witan, tmp_path, jury, place, name):
+        """An export keeps the questions, so `estimate` has the intervals of the batch."""
+        texts = [(f"{'moraine' if n % 4 < 2 else 'ice'} {n}", f"Why {n // 2}?") for n in range(20)]
+        rows = [{"text": text, "question": question, "votes": "pass"} for text, question in texts]
+        path = write_rows(tmp_path / "rows.jsonl", rows)
+        report = json.loads(witan("batch", path, *jury, "--pass-mark", 6, "--json").err)
+        witan("export", "--all", "--history", place, "-o", tmp_path / name)
+
+        again = witan("estimate", tmp_path / name, "--pass-mark", 6, "--json").json
+
+        of_batch = report["people"]["estimates"]
+        assert (again["cluster"], again["questions"]) == (of_batch["cluster"], 10)
+        rates = [
+            each["mean"]["jury"]
+            for each in (*of_batch["systems"], *again["systems"])
+            if each["system"] and each["quantity"] == "pass rate"
+        ]
+        assert rates[0] == rates[1]
+
     def test_the_jury_has_one_mean(self, witan, tmp_path, place):
         """Known severity is taken out of it, also beside people's votes."""
         seats, grades = [], {"xan": 8, "yma": 6, "zoe": 4}

@@ -22,7 +22,7 @@ from witan.errors import BallotFileError, NothingToCount
 from witan.files.ballots import pack, whole_file, write_ballots
 from witan.files.battles import BOTH_BAD
 from witan.files.evaluations import JUROR_GRADES, SIMULATED
-from witan.files.imports import IMPORT_KEY, VERSION, VOTES
+from witan.files.imports import IMPORT_KEY, VERSION, VOTES, ballots_with_question
 
 
 class ExportNames:
@@ -158,9 +158,9 @@ def write_session_ballots(
 ) -> int:
     """Write sessions' ballots in a format of `write_ballots`; return their number.
 
-    A ballot without time or category has those of its session. A ballot of a simulated session is
-    marked in its notes. Seats are named by their models, as in leaderboards; if a model has
-    several, also by the seat.
+    A ballot without time, category or question has those of its session. A ballot of a simulated
+    session is marked in its notes. Seats are named by their models, as in leaderboards; if a model
+    has several, also by the seat.
     """
     return write_ballots(_ballots(sessions, on_skip), path, format=format)
 
@@ -195,7 +195,7 @@ def _ballots(sessions: Iterable[SessionImport], on_skip: OnSkip | None) -> Itera
         names = ExportNames(one)
         if on_skip is not None and not one.ballots:
             on_skip(one, NO_BALLOT)
-        for ballot in one.ballots:
+        for ballot in ballots_with_question(one):
             renamed_ballot = names.ballot(_place_pair(one, ballot))
             yield mark_simulated(renamed_ballot) if one.simulated else renamed_ballot
 

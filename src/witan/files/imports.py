@@ -33,6 +33,7 @@ from witan.core.ballot import (
 )
 from witan.core.scale import Scale
 from witan.core.session_ballots import AnswerEntry
+from witan.deliberation.ports import NO_QUESTION, REFERENCE
 from witan.deliberation.record import SessionImport, session_from_json
 from witan.errors import BallotFileError, InvalidParameter, SessionFileError
 from witan.files.ballots.columns import (
@@ -639,6 +640,33 @@ def _complete(
     session = prefix + one.session
     ballots = tuple(replace(ballot, session=session) for ballot in one.ballots)
     return replace(complete, session=session, ballots=ballots)
+
+
+def name_question(one: SessionImport) -> str | None:
+    """Return a session's question, with a digest of files and earlier turns; None: unknown.
+
+    Sessions with the same name are a cluster. A reference answer is not part of the question.
+    """
+    question = "" if one.question.endswith(NO_QUESTION) else one.question.strip()
+    if one.session_record is None:
+        return question or None
+    opening = one.session_record.opening
+    context = {name: text for name, text in sorted(opening.files.items()) if name != REFERENCE}
+    if opening.conversation:
+        context["conversation"] = json.dumps(
+            [[turn.role, turn.text] for turn in opening.conversation]
+        )
+    if not context:
+        return question or None
+    digest = hashlib.sha256(json.dumps([*context.items()]).encode()).hexdigest()[:12]
+    return f"{question} [{', '.join(context)}: {digest}]".lstrip()
+
+
+def ballots_with_question(one: SessionImport) -> Iterator[Ballot]:
+    """Yield the ballots of a named session with its question, unless they have one."""
+    question = name_question(one) if one.session else None
+    for ballot in one.ballots:
+        yield ballot if ballot.question or not question else replace(ballot, question=question)
 
 
 def read_sessions(

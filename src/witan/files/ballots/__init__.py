@@ -104,10 +104,11 @@ def read_parts(
             yield from scaled_ballots(content, reading[1], report, scales)
             return
         # Importing sessions is slow, so only files with sessions do it.
-        from witan.files.imports import read_sessions
+        from witan.files.imports import ballots_with_question, read_sessions
 
         for one in read_sessions(content, reading[1], report, scales=scales, by_session=False):
-            yield from map(mark_simulated, one.ballots) if one.simulated else one.ballots
+            ballots = ballots_with_question(one)
+            yield from map(mark_simulated, ballots) if one.simulated else ballots
 
 
 _PACKINGS = (".gz", ".zst")

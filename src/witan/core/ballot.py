@@ -15,7 +15,6 @@ from math import inf, isfinite, isinf, isnan
 from operator import attrgetter, itemgetter
 from typing import Any, Literal, overload
 
-from witan.core.attributes import set_by_slots
 from witan.core.bounds import Amount
 from witan.core.display import brief, list_names
 from witan.core.scale import NUMBER_TYPES, Scale
@@ -33,7 +32,6 @@ PEOPLE = "people"
 """The name of all people as one group; reserved."""
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Ballot:
     """One reviewer's ranking, grades or abstention in one session.

@@ -6,7 +6,6 @@ from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from witan.core.attributes import set_by_slots
 from witan.core.bounds import Amount, Count, Ordinal, PossiblyInfinite, Result, Share
 from witan.core.display import FrameSource, NotebookDisplay, brief, list_names, list_some
 from witan.core.scale import Scale
@@ -41,7 +40,6 @@ def check_level(level: float) -> None:
         raise InvalidParameter("level", level, "a number from 0.000000001 to 0.999999999")
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A range around the true value at a stated level.
@@ -118,7 +116,6 @@ class Deferrable:
             return object.__getattribute__(self, name)
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Standing(Deferrable):
     """One line of an outcome.
@@ -184,7 +181,6 @@ class Standing(Deferrable):
         return f"<Standing of {brief(self.candidate)}: rank {self.rank}, {score}{best}, {votes}>"
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class BallotNote(Deferrable):
     """Comparison of one counted ballot with the outcome.
@@ -210,7 +206,6 @@ class BallotNote(Deferrable):
     ranking: tuple[tuple[str, ...], ...]
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Outcome(Deferrable, NotebookDisplay, FrameSource):
     """Standings under one rule, with intervals, ties and warnings.

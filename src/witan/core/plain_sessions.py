@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot, BallotTable, Kind
 from witan.core.interpretation import Counting, Recusal
 from witan.core.profile import MAX_CANDIDATES, BlockVotes, Electorate, Floats, VoteBlock
@@ -50,7 +49,6 @@ def plain_blocks(sessions: Mapping[str, Sequence[Ballot]]) -> Iterator["PlainBlo
             yield block
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class _PlainSession:
     """A session that may be plain; `_read_block` rejects any with missing grades."""

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.attributes import cached_property, set_by_slots
+from witan.core.attributes import cached_property
 from witan.core.ballot import Groups, Kind
 from witan.core.scale import Scale
 from witan.errors import InvalidParameter, TooLarge
@@ -391,7 +391,6 @@ Note = tuple[str, float | None, float, bool, Groups]
 """Reviewer, τ, weight, mismatch and ranking of one vote."""
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Vote:
     """One counted ballot, as a row of the profile.
@@ -557,7 +556,6 @@ class BlockVotes(LazyRows[Vote]):
         return len(self.block.reviewers[self.session])
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Electorate:
     """The votes of one session, and the seats without one.

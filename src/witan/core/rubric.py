@@ -8,7 +8,6 @@ from math import fsum, isfinite
 from types import MappingProxyType
 from typing import Any
 
-from witan.core.attributes import set_by_slots
 from witan.core.display import brief
 from witan.core.scale import HIGHEST, HOLISTIC, LOWEST, Scale
 from witan.errors import InvalidRubric, UnknownName
@@ -155,7 +154,6 @@ class Rubric:
         return Rubric(self.name, tuple(criteria), self.ceilings, self.scale)
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Overall:
     """One overall grade, and the ceiling applied.

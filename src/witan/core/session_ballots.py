@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.attributes import cached_property, set_by_slots
+from witan.core.attributes import cached_property
 from witan.core.ballot import Ballot, BallotTable, Kind, are_battles, shown_pair
 from witan.core.counting import CountColumn
 from witan.core.interpretation import NOTHING_LEFT, authors_of, interpret
@@ -36,7 +36,6 @@ BUCKETS = 256
 """Number of groups of sessions for clustering errors, by the checksum of the session's name."""
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Noise:
     """Noise of one session from its additive fit, to learn a prior.
@@ -58,7 +57,6 @@ class Noise:
     effect_variance: float | None
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class SessionEntry:
     """One counted session.
@@ -88,7 +86,6 @@ class SessionEntry:
     noise: Noise | None = None
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class StandingEntry:
     """One model's standing in one session, by ballot kind and rule.
@@ -115,7 +112,6 @@ class StandingEntry:
     wins: float
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class MatchupEntry:
     """Matchups of the models of one session, by kind of ballot.
@@ -143,7 +139,6 @@ class MatchupEntry:
     p_beats: tuple[float | None, ...]
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class BallotEntry:
     """One ballot as cast, own candidate included; the input of audits.
@@ -217,7 +212,6 @@ def _is_flat(shares: tuple[float | None, ...]) -> bool:
     return n_ranked > 1 and len({*shares} - {None}) == 1
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class AnswerEntry:
     """Cost and time of one answer; None: unknown.
@@ -249,7 +243,6 @@ class AnswerEntry:
     failed: bool = False
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Entries:
     """All rows of one session."""
@@ -261,7 +254,6 @@ class Entries:
     answers: tuple[AnswerEntry, ...] = ()
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class SessionBallots:
     """One session with its ballots as cast.
@@ -469,7 +461,6 @@ class GradedBlock:
         return [lines[start : start + n_ballots] for start in range(0, len(lines), n_ballots)]
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class GradedReading:
     """Grades-only ballots of one kind in one session.

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
 from witan.core.display import FrameSource, NotebookDisplay, list_some
 from witan.core.outcome import MIN_VOTES, Interval, Outcome, check_level
@@ -408,7 +407,6 @@ def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, li
     return {name: grades for name, grades in columns.items() if not all(map(isnan, grades))}
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class PanelMean:
     """A weighted mean over reviewers, its standard error and degrees of freedom.

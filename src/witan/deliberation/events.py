@@ -19,7 +19,6 @@ from datetime import datetime
 from functools import lru_cache
 from typing import ClassVar, Literal
 
-from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
 from witan.core.bounds import Amount, Count, Ordinal, Result, Share, VisibleText
@@ -77,7 +76,6 @@ class Event:
     provisional: bool = field(default=False, compare=False)
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOpened(Event):
     """A question was put to a council: seats, procedure, plan and seed.
@@ -204,7 +202,6 @@ class RoundEvent(SeatEvent):
     round: Ordinal = 1
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerStarted(RoundEvent):
     """A member is called; rounds after the first are debate."""
@@ -213,7 +210,6 @@ class AnswerStarted(RoundEvent):
     worst_usd: Amount | None = None
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerDelta(RoundEvent):
     """The next piece of an answer."""
@@ -222,7 +218,6 @@ class AnswerDelta(RoundEvent):
     text: str
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerDone(RoundEvent):
     """An answer is complete.
@@ -276,7 +271,6 @@ class GateVerdict(SeatEvent):
     flags: tuple[str, ...] = ()
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SheetDrawn(Event):
     """A reviewer's sheet was drawn; `mirrored` is the same in reverse order.
@@ -293,7 +287,6 @@ class SheetDrawn(Event):
     mirrored: bool = False
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewStarted(RoundEvent):
     """A reviewer is called."""
@@ -321,7 +314,6 @@ class BallotRepaired(RoundEvent):
     worst_usd: Amount | None = None
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BallotCast(RoundEvent):
     """A review was read as a ballot.
@@ -383,7 +375,6 @@ class BallotAbstained(RoundEvent):
     spent: Expense
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeChanged(Event):
     """Outcome of the ballots so far; the last is the session's.
@@ -439,7 +430,6 @@ class SynthesisStarted(Event):
     worst_usd: Amount | None = None
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisDelta(Event):
     """The next piece of the final answer."""

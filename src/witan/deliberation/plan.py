@@ -7,7 +7,6 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from witan.core.attributes import set_by_slots
 from witan.core.bounds import Amount, Count, Share
 from witan.core.display import NotebookDisplay
 from witan.core.stats.separation import Separation
@@ -19,7 +18,6 @@ WrittenAnswers: TypeAlias = Literal["none", "some", "all"]
 """Existing answers to judge."""
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class PlanLine:
     """The calls of one seat in one stage.

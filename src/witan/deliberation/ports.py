@@ -7,7 +7,6 @@ from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
-from witan.core.attributes import set_by_slots
 from witan.core.bounds import LARGEST, Amount, Count, VisibleText
 from witan.errors import InvalidParameter, ModelError
 
@@ -319,7 +318,6 @@ class Member:
     may_reason: bool = False
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Seat:
     """A member as recorded: without its model.
@@ -367,7 +365,6 @@ TEXT = "text"
 """Provider of the seat of a text to judge, which no model wrote here."""
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Expense:
     """Tokens, money and time of the calls behind one event.

@@ -26,7 +26,6 @@ from typing import (
 
 import orjson
 
-from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
 from witan.core.bounds import MAY_BE_INFINITE, Bound
 from witan.core.escaping import escape_json
@@ -535,7 +534,6 @@ def _loads(text: str, source: str) -> dict[str, Any]:
     return record
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class SessionImport:
     """One session of a file.

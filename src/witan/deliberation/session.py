@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack
 
-from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
 from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
 from witan.core.gate import Gate
@@ -146,7 +145,6 @@ State = Literal["complete", "degraded", "failed", "interrupted", "running"]
 """Status of a session; ``interrupted`` if never closed, ``running`` while a process works on it."""
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A member's answer; `cut` if it ended at its token limit."""
@@ -202,7 +200,6 @@ class Synthesis:
         return f"<Synthesis {about}{failures}>"
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Session(NotebookDisplay, FrameSource):
     """One question through all stages.

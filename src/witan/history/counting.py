@@ -7,7 +7,6 @@ from functools import reduce
 from operator import add
 from types import MappingProxyType
 
-from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
 from witan.core.counting import CountColumn
 from witan.core.entry_builder import entries_of, entries_of_many
@@ -189,7 +188,6 @@ def _repaired_reviewers(session: Session) -> frozenset[str]:
     return frozenset(event.seat for event in repairs if final_rounds.get(event.seat) == event.round)
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class SessionRows:
     """The rows of a session.

@@ -15,7 +15,6 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot, BallotTable, to_record
 from witan.core.scale import NATIVE
 from witan.core.session_ballots import (
@@ -360,7 +359,6 @@ _CLOSE_SQL = (
 )
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class SessionRow:
     """The row of a session, written when it opens, updated when counted.
@@ -528,7 +526,6 @@ EventRow = tuple[str, int, str, int, str]
 """A stored event, in the order of the columns."""
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class EventBatch:
     """The next events of one session from one writer.

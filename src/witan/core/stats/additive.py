@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.attributes import set_by_slots
 from witan.core.profile import (
     BLOCK_CELLS,
     FRACTION_VARIANCE,
@@ -42,7 +41,6 @@ Solved = tuple[Floats, NDArray[np.integer[Any]], Floats]
 """Laplacian inverses, components and residual freedom per pattern."""
 
 
-@set_by_slots
 @dataclass(frozen=True, slots=True)
 class AdditiveFit:
     """Candidate effects of S sessions, centred on 0, with common residual variance.

@@ -5,7 +5,7 @@ tests check that the results are equal.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -25,9 +25,6 @@ CONVERGED = 1e-15
 
 CLOSE = 1e-14
 """Relative step below which a quantile has converged."""
-
-FEW = 16
-"""Most numbers to compute one by one; one NumPy call takes as long as ten of them."""
 
 Number = TypeVar("Number", float, Floats)
 
@@ -229,8 +226,8 @@ def _incomplete_beta_of(x: float, a: float, b: float) -> float:
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     scale = math.exp(front + a * math.log(x) + b * math.log1p(-x))
     if x < (a + 1) / (a + b + 2):
-        return scale * _evaluate([x], a, b)[0] / a
-    return 1 - scale * _evaluate([1 - x], b, a)[0] / b
+        return scale * _continued_fraction(x, a, b) / a
+    return 1 - scale * _continued_fraction(1 - x, b, a) / b
 
 
 def _log_gamma(x: float | Floats) -> float | Floats:
@@ -276,50 +273,35 @@ def _solve(
     return x
 
 
-def _continued_fraction(x: Floats, a: float | Floats, b: float | Floats) -> Floats:
+def _continued_fraction(x: Number, a: Any, b: Any) -> Number:
     """Continued fraction of the incomplete beta function, to convergence of all x.
 
     References
     ----------
     Abramowitz and Stegun 26.5.8; evaluated forwards after Lentz, Applied Optics 15 (1976) 668–671.
     """
-    if not x.size:
-        return x
-    if x.size > FEW or isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return _evaluate([x], a, b)[0]
-    return np.array(_evaluate(x.tolist(), a, b))
-
-
-def _evaluate(parts: Sequence[Number], a: Any, b: Any) -> list[Number]:
-    """Continued fraction of each part, as deep as the slowest needs."""
-    firsts = [1 - (a + b) * x / (a + 1) for x in parts]
-    ds = [1 / (first + (first == 0) * 1e-300) for first in firsts]
-    states = [(x, 1 + 0 * d, d, d) for x, d in zip(parts, ds, strict=True)]
+    first = 1 - (a + b) * x / (a + 1)
+    d: Number = 1 / (first + (first == 0) * 1e-300)
+    value = d
+    c = 1 + 0 * d
     for m in range(1, 1000):
-        even, under_even = m * (b - m), (a + 2 * m - 1) * (a + 2 * m)
-        odd, under_odd = -(a + m) * (a + b + m), (a + 2 * m) * (a + 2 * m + 1)
-        converged = True
-        for number, state in enumerate(states):
-            x, c, d, value = state
-            step = even * x / under_even
-            d = 1 / (1 + step * d)
-            c = 1 + step / c
-            value = value * (c * d)
-            step = odd * x / under_odd
-            d = 1 / (1 + step * d)
-            c = 1 + step / c
-            change = c * d
-            states[number] = (x, c, d, value * change)
-            converged = converged and _is_near_one(change)
-        if converged:
+        step = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        d = 1 / (1 + step * d)
+        c = 1 + step / c
+        value = value * (c * d)
+        step = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d = 1 / (1 + step * d)
+        c = 1 + step / c
+        value = value * (c * d)
+        if _is_near_one(c * d):
             break
-    return [value for *_, value in states]
+    return value
 
 
 def _is_near_one(change: float | Floats) -> bool:
     if isinstance(change, float):
         return abs(change - 1) < CONVERGED
-    return bool(np.abs(change - 1).max() < CONVERGED)
+    return bool(np.abs(change - 1).max(initial=0.0) < CONVERGED)
 
 
 def fit_scaled_f(variances: Floats, freedom: Floats) -> tuple[float, float]:

@@ -284,7 +284,7 @@ class TestAgreesWithTheTally:
         ]  # fmt: skip
         outcome = tally(cast)
 
-        entries = entries_of(session_of(*cast), with_p_beats=True)
+        entries = entries_of(session_of(*cast, ballot("p: a > b", kind="human")))
 
         assert entries.session.kendall_w == outcome.kendall_w == 1.0
         assert entries.session.agreement == outcome["a"].p_best
@@ -299,9 +299,7 @@ class TestAgreesWithTheTally:
         lines = tuple(replace(line, score=7.0, p_best=0.5) for line in told.standings)
         outcome = replace(told, standings=lines, kendall_w=0.25)
 
-        entries = entries_of(
-            session_of(*cast, outcome=outcome), rules=("borda", "calibrated"), with_p_beats=False
-        )
+        entries = entries_of(session_of(*cast, outcome=outcome), rules=("borda", "calibrated"))
 
         assert {s.score for s in by_model(entries, rule="calibrated").values()} == {7.0}
         assert by_model(entries)["a"].score == 1.0
@@ -352,15 +350,14 @@ class TestAgreesWithTheTally:
         assert (reused > 20) == (plain and not settings.weights)
 
     def test_probabilities_are_stored_only_for_calibration(self):
-        """By default they are computed only for sessions that people judged, too."""
+        """They are computed only for sessions that people judged, too."""
         models = [graded("x", a=9, b=6, c=3), graded("y", a=8, b=7, c=1)]
         person = ballot("p: a > b", kind="human")
 
         plain = entries_of(session_of(*models))
         judged = entries_of(session_of(*models, person))
-        refused = entries_of(session_of(*models, person), with_p_beats=False)
 
-        assert plain.matchups[0].p_beats == (None, None, None) == refused.matchups[0].p_beats
+        assert plain.matchups[0].p_beats == (None, None, None)
         assert all(p is not None and p > 0.5 for p in judged.matchups[0].p_beats)
         assert judged.matchups[1].p_beats == (None,)
         assert plain.session.agreement is None

@@ -310,11 +310,9 @@ class Block:
         if models == candidate_models and outcome is None:
             wins, losses, ties = (tuple(pairs[column]) for pairs in self._pairs)
             return MatchupEntry(kind, tuple(models), wins, losses, ties, p_beats)
-        order = sorted(range(len(candidate_models)), key=candidate_models.__getitem__)
-        if len(models) == len(candidate_models):  # usual case: one seat per model
-            return self._single_matchup(column, kind, models, order, outcome)
         over, level = self._over[column].tolist(), self._level[column].tolist()
         pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        order = sorted(range(len(candidate_models)), key=candidate_models.__getitem__)
         for i, j in combinations(order, 2):
             if candidate_models[i] != candidate_models[j]:
                 pairs.setdefault((candidate_models[i], candidate_models[j]), []).append((i, j))
@@ -327,29 +325,6 @@ class Block:
             ties=tuple([sum([level[i][j] for i, j in seats]) for seats in met]),
             p_beats=p_beats if outcome is None else _beats(outcome, electorate, met),
         )
-
-    def _single_matchup(
-        self,
-        column: int,
-        kind: Kind,
-        models: Sequence[str],
-        order: Sequence[int],
-        outcome: Outcome | None,
-    ) -> MatchupEntry:
-        """Return matchups of models with one seat each, ordered by name."""
-        over, level = self._over[column].tolist(), self._level[column].tolist()
-        pairs = [*combinations(order, 2)]
-        wins, losses = tuple([over[i][j] for i, j in pairs]), tuple([over[j][i] for i, j in pairs])
-        ties = tuple([level[i][j] for i, j in pairs])
-        p_beats: tuple[Number, ...] = (None,) * len(pairs)
-        if outcome is not None:
-            line = {standing.candidate: at for at, standing in enumerate(outcome.standings)}
-            lines = [line.get(name) for name in self.electorates[column].candidates]
-            ends = [(lines[i], lines[j]) for i, j in pairs]
-            p_beats = tuple(
-                [None if i is None or j is None else outcome.p_beats[i][j] for i, j in ends]
-            )
-        return MatchupEntry(kind, tuple(models), wins, losses, ties, p_beats)
 
     @cached_property
     def _pairs(self) -> tuple[list[list[float]], ...]:
@@ -419,34 +394,27 @@ class Block:
         if rule.needs == "grades":
             chosen = np.flatnonzero(profile.grade_mask.any(axis=(0, 1)))
             profile = profile.take(chosen)
-        for part in self._countable(rule, chosen, profile):
-            for column, row in zip(part.columns, per_session(to_double(part.score)), strict=True):
+        for columns, score_of_part in self._countable(rule, chosen, profile):
+            rows = per_session(to_double(score_of_part))
+            for column, row in zip(columns, rows, strict=True):
                 scores[int(column)] = row
         return scores
 
     def _countable(
         self, rule: Rule, columns: NDArray[np.intp], profile: Profile
-    ) -> Iterator["_Part"]:
+    ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
+        """Yield the columns that the rule can count, and their scores, shape (C, S)."""
         settings = self.settings
         parameters = settings.parameters if settings.rule == rule.name else {}
         if not len(columns):
             return
         try:
-            scored = score(rule, profile, **parameters)
-            yield _Part(columns, scored.score)
+            yield columns, score(rule, profile, **parameters).score
         except UnsuitableBallots:
             if len(columns) > 1:
                 for column in columns:
                     alone = np.array([column])
                     yield from self._countable(rule, alone, self.profile.take(alone))
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Scores, shape (C, S), of some columns of a block."""
-
-    columns: NDArray[np.intp]
-    score: Floats
 
 
 def _beats(
@@ -474,12 +442,9 @@ def entries_of(
     *,
     rules: Sequence[str] = ("borda",),
     settings: Settings | None = None,
-    with_p_beats: bool | None = None,
 ) -> Entries:
     """Build all rows of one session like `entries_of_many`."""
-    [entries] = entries_of_many(
-        [ballots], rules=rules, settings=settings, with_p_beats=with_p_beats
-    )
+    [entries] = entries_of_many([ballots], rules=rules, settings=settings)
     return entries
 
 
@@ -488,7 +453,6 @@ def entries_of_many(
     *,
     rules: Sequence[str] = ("borda",),
     settings: Settings | None = None,
-    with_p_beats: bool | None = None,
 ) -> Iterator[Entries]:
     """Count each session's kinds of ballots separately; yield rows in session order.
 
@@ -499,10 +463,8 @@ def entries_of_many(
     Parameters
     ----------
     settings
-        How ballots are counted; probabilities and noise are computed under its rule.
-    with_p_beats
-        Whether to compute the probabilities of pairs and of the leader for sessions without an
-        outcome. None: only if people voted, for calibration.
+        How ballots are counted; noise is computed under its rule, and so are probabilities, for
+        sessions with an outcome or with people's votes.
 
     Raises
     ------
@@ -518,7 +480,7 @@ def entries_of_many(
     source = iter(casts)
     chosen = settings or Settings()
     while block := list(islice(source, SESSIONS_AT_ONCE)):
-        yield from _Counting(block, tuple(dict.fromkeys(rules)), chosen, with_p_beats).entries()
+        yield from _Counting(block, tuple(dict.fromkeys(rules)), chosen).entries()
 
 
 @dataclass(slots=True)
@@ -537,7 +499,6 @@ class _Half:
 
     @property
     def electorate(self) -> Electorate:
-        """The counted ballots."""
         return self.reading.electorate
 
 
@@ -549,10 +510,8 @@ class _Counting:
         casts: Sequence[SessionBallots],
         rules: tuple[str, ...],
         settings: Settings,
-        with_p_beats: bool | None,
     ) -> None:
         self.casts, self.rules, self.settings = casts, rules, settings
-        self.with_p_beats = with_p_beats
         self.named = [ModelNames(cast) for cast in casts]
         self.ballots = [_ballots_by_kind(cast) for cast in casts]
         self.halves = [half for number in range(len(casts)) for half in self._read_casts(number)]
@@ -605,7 +564,7 @@ class _Counting:
         return halves
 
     def _count_outcomes(self) -> None:
-        """Count sessions without an outcome whose probabilities are needed."""
+        """Count sessions that people judged and that have no outcome, for calibration."""
         if (rule := self.settings.rule) != AUTO and RULES[rule].needs == "history":
             return
         judged = {half.number for half in self.halves if half.kind == "human"}
@@ -614,7 +573,7 @@ class _Counting:
             for half in self.halves
             if half.kind == "model"
             and half.outcome is None
-            and (half.number in judged if self.with_p_beats is None else self.with_p_beats)
+            and half.number in judged
             and half.electorate.votes
         ]
         settings = replace(self.settings, flips=False)

@@ -452,14 +452,10 @@ def _names(field: str, value: object) -> tuple[str, ...]:
 
 
 def _session(value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return _digits(value)  # ids are often numbers
-    return session_name("session", _text("session", value))
-
-
-def _digits(value: int) -> str:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return session_name("session", _text("session", value))
     try:
-        return str(value)
+        return str(value)  # ids are often numbers
     except ValueError:
         raise Unreadable("session", "is a number of too many digits; expected a name") from None
 
@@ -716,9 +712,7 @@ def is_simulated(ballot: Ballot) -> bool:
     )
 
 
-def unmark_simulated(ballot: Ballot) -> tuple[Ballot, bool]:
-    """Return the ballot without the mark, and whether it was marked."""
-    if not is_simulated(ballot):
-        return ballot, False
+def unmark_simulated(ballot: Ballot) -> Ballot:
+    """Return a ballot of a simulated session without the mark."""
     rest = (ballot.notes or "").removeprefix(_MARK).removeprefix("; ")
-    return replace(ballot, notes=rest or None), True
+    return replace(ballot, notes=rest or None)

@@ -64,7 +64,7 @@ TINY = 1e-300
 POINTS_AT_ONCE = 1 << 15
 
 REMEMBERED_CANDIDATES = 16
-"""Maximum number of candidates to cache directions and exchangeable pairs for: 10 MB."""
+"""Maximum number of candidates to cache directions for: 10 MB."""
 
 DRAWN = np.float32
 """Type of draws: single precision suffices to compare them, and is twice as fast."""
@@ -353,7 +353,7 @@ class _Posterior:
             yield some, spread_out
 
     def _even_shares(self, eligible: NDArray[np.bool_], noise: float) -> Floats:
-        points = _drawn_points(len(self.effects), self.df)
+        points = _t_points(len(self.effects), self.df).astype(DRAWN)
         shares = np.zeros(self.effects.shape)
         spread = self.spread[0] + noise
         pull = (self.shrink[0] / np.sqrt(spread))[:, np.newaxis] / np.sqrt(self.tau2)
@@ -438,22 +438,8 @@ def _remember_directions(covariance: bytes, components: bytes, grid: bytes) -> _
     return directions
 
 
-def _find_exchangeable(covariance: Floats) -> NDArray[np.bool_]:
+def _find_exchangeable(values: Floats) -> NDArray[np.bool_]:
     """Find pairs whose exchange leaves the covariance unchanged, (C, C)."""
-    if len(covariance) > REMEMBERED_CANDIDATES:
-        return _exchangeable(covariance)
-    return _remember_exchangeable(covariance.tobytes(), len(covariance))
-
-
-@lru_cache(maxsize=256)
-def _remember_exchangeable(covariance: bytes, n: int) -> NDArray[np.bool_]:
-    """Find exchangeable pairs from an array as bytes; read-only."""
-    pairs = _exchangeable(np.frombuffer(covariance).reshape(n, n))
-    pairs.setflags(write=False)
-    return pairs
-
-
-def _exchangeable(values: Floats) -> NDArray[np.bool_]:
     n = len(values)
     most = LEVEL * np.abs(values).max()
     pairs = np.empty((n, n), dtype=np.bool_)
@@ -525,12 +511,6 @@ def _t_points(n: int, df: float) -> NDArray[np.float64]:
     normal, scale = _lattice(n)
     stretched = normal * np.sqrt(df / chi_square_quantiles(scale, df))[:, np.newaxis]
     return np.ascontiguousarray(np.stack([stretched, -stretched], axis=1).reshape(-1, n).T)
-
-
-@lru_cache(maxsize=32)
-def _drawn_points(n: int, df: float) -> NDArray[np.float32]:
-    """Return `_t_points` in the precision of draws."""
-    return _t_points(n, df).astype(DRAWN)
 
 
 @lru_cache(maxsize=32)
@@ -641,22 +621,6 @@ class Inference:
             whole.p_best[:, part.columns] = np.where(known, p_best, np.nan)
         return whole
 
-    @classmethod
-    def blank(cls, n_candidates: int, n_sessions: int) -> "Inference":
-        """Create statistics with all values unknown."""
-        one = (n_candidates, n_sessions)
-        return cls(
-            units=[None] * n_sessions,
-            priors=[None] * n_sessions,
-            effects=np.full(one, np.nan),
-            std_errors=np.full(one, np.nan),
-            separation_mask=np.zeros((n_candidates, *one), dtype=np.bool_),
-            rhos=[None] * n_sessions,
-            df=np.full(n_sessions, np.nan),
-            can_tell=np.zeros(n_sessions, dtype=np.bool_),
-            is_connected=np.ones(n_sessions, dtype=np.bool_),
-        )
-
 
 def _share_of_models(electorate: Electorate) -> float:
     """Compute the models' share of all reviewers' weight."""
@@ -674,7 +638,17 @@ def _share_of_models(electorate: Electorate) -> float:
 def infer(counted: BatchCount, fits: Sequence[Fitted] | None = None) -> Inference:
     """Infer a batch's sessions from the given fits or its own."""
     n_candidates, n_sessions = counted.votes.shape
-    blocks = Inference.blank(n_candidates, n_sessions)
+    blocks = Inference(
+        units=[None] * n_sessions,
+        priors=[None] * n_sessions,
+        effects=np.full((n_candidates, n_sessions), np.nan),
+        std_errors=np.full((n_candidates, n_sessions), np.nan),
+        separation_mask=np.zeros((n_candidates, n_candidates, n_sessions), dtype=np.bool_),
+        rhos=[None] * n_sessions,
+        df=np.full(n_sessions, np.nan),
+        can_tell=np.zeros(n_sessions, dtype=np.bool_),
+        is_connected=np.ones(n_sessions, dtype=np.bool_),
+    )
     for part in fit_parts(counted, fits):
         barred = np.zeros((n_candidates, len(part.columns)), dtype=np.bool_)
         for at, column in enumerate(part.columns):

@@ -25,6 +25,7 @@ from witan.core.profile import (
     ROUNDING_VARIANCE,
     Floats,
     Profile,
+    closure,
     pair_indices,
 )
 
@@ -384,11 +385,8 @@ def _components(cells: Floats) -> NDArray[np.intp]:
     """
     n_patterns, _, n_candidates = cells.shape
     present: NDArray[np.bool_] = cells.max(axis=1, initial=0.0) > 0
-    reach = np.einsum("prc,prd->pcd", cells, cells) > 0
-    for _ in range(max(1, n_candidates.bit_length())):
-        # Squaring a reachability relation doubles the length of its paths.
-        reach = np.einsum("pij,pjk->pik", reach.astype(np.float32), reach.astype(np.float32)) > 0
-    lowest = np.where(reach.any(axis=2), reach.argmax(axis=2), n_candidates)
+    reach = closure(np.einsum("prc,prd->dcp", cells, cells) > 0)
+    lowest = reach.argmax(axis=0).T
     components = np.full((n_patterns, n_candidates), -1, dtype=np.intp)
     for number in range(n_patterns):
         _, groups = np.unique(lowest[number][present[number]], return_inverse=True)

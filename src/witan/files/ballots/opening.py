@@ -146,13 +146,8 @@ class OpenedFile:
     def lines(self) -> Iterator[str]:
         """Yield every line with its end, decoded as UTF-8."""
         head, self.head = self.head, []
-        number = 0
-        try:
-            for raw in chain(head, self._raw()):
-                number += 1
-                yield raw.decode()
-        except UnicodeDecodeError:
-            raise _not_utf8(self.path, number) from None
+        for number, raw in enumerate(chain(head, self._raw()), 1):
+            yield self._decode(raw, number)
 
     def read_lines(self, max_bytes: int) -> list[bytes] | None:
         """Read all lines; None, reading nothing, if they exceed `max_bytes`."""
@@ -174,7 +169,7 @@ class OpenedFile:
         try:
             return raw.decode()
         except UnicodeDecodeError:
-            raise _not_utf8(self.path, number) from None
+            raise BallotFileError(self.path, "is not UTF-8; save it as UTF-8", number) from None
 
     def _peek(self) -> bytes:
         try:
@@ -188,10 +183,6 @@ class OpenedFile:
                 yield raw
         except _READ_ERRORS as error:
             raise unreadable_file("be read", self.path, error) from error
-
-
-def _not_utf8(path: str, line: int) -> BallotFileError:
-    return BallotFileError(path, "is not UTF-8; save it as UTF-8", line)
 
 
 @contextmanager

@@ -190,18 +190,12 @@ def scale_ballots(
         yield ballot
 
 
-MAX_EXACT_INTEGER = 2.0**53
-"""Largest integer that every JSON reader represents exactly."""
-
-
 def scale_table(
     table: BallotTable, scale: Scale | None = None, fallback: Scale | None = None
 ) -> BallotTable | None:
     """Set a table's scale as `scale_ballots`; None if ballots need checks."""
     low, high = table.range()
-    if not -MAX_EXACT_INTEGER < low <= high < MAX_EXACT_INTEGER or (
-        scale is None and fallback is not None
-    ):
+    if scale is None and fallback is not None:
         return None
     scale_of_ballots = scale
     if scale_of_ballots is None:

@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from witan.errors import UnknownName
 from witan.surfaces.http.door import COOKIE, Clients
 from witan.surfaces.web import routes_asking, routes_reports, routes_sessions
 from witan.surfaces.web.forms import read_form
@@ -27,11 +26,10 @@ router = page_router()
 @router.get("/assets/{name}")
 async def send_asset(name: str, digest: Annotated[str | None, Query(alias="v")] = None) -> Response:
     """Send an asset of the pages."""
-    if name not in ASSETS:
-        raise UnknownName("asset", name, sorted(ASSETS))
+    content = asset(name)
     # Without a digest in the address, the content may change.
     headers = FOR_GOOD if digest is not None else {"Cache-Control": "no-cache"}
-    return CompressedResponse(asset(name), headers=headers, media_type=ASSETS[name])
+    return CompressedResponse(content, headers=headers, media_type=ASSETS[name])
 
 
 @router.get("/sign-in")

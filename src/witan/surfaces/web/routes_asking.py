@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import anyio
 from fastapi import Request
@@ -21,7 +22,7 @@ from witan.errors import (
 )
 from witan.history import Search
 from witan.models.scripted import demonstration
-from witan.service.catalogue import redact
+from witan.service.catalogue import Operation, redact
 from witan.service.config.configuration import DEMO
 from witan.service.operations import plan as planning
 from witan.service.operations.ask import (
@@ -41,6 +42,7 @@ from witan.service.parameters import (
     validate_parameters,
 )
 from witan.service.sessions.manager import Service
+from witan.service.sessions.spending import Client
 from witan.service.stored_sessions import check_continued
 from witan.service.text import clean, full_sentence, list_text
 from witan.surfaces.http.endpoints import ClientOf, Hops, ServiceOf
@@ -116,9 +118,7 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
     """Show what the question would cost, above the form."""
     form = await read_form(request)
     try:
-        session_plan = await planning.plan.handler(
-            planning.Planner(service, client), read_question(form)
-        )
+        session_plan = await _plan(planning.plan, service, client, read_question(form))
     except REFUSED as error:
         return await _form(request, service, refuse_form(request, form.values, error, ASK_LABELS))
     report = plan_report(session_plan)
@@ -133,8 +133,7 @@ async def estimate(request: Request, service: ServiceOf, client: ClientOf) -> Re
     """State a question's cost in one line, while the user types."""
     form = await read_form(request)
     try:
-        question = read_question(form)
-        planned = await planning.plan.handler(planning.Planner(service, client), question)
+        planned = await _plan(planning.plan, service, client, read_question(form))
     except REFUSED as error:
         refused = refuse_form(request, {}, error, ASK_LABELS)
         return PlainTextResponse(refused.problem, refused.status, UNKEPT)
@@ -142,12 +141,7 @@ async def estimate(request: Request, service: ServiceOf, client: ClientOf) -> Re
 
 
 @router.post("/sessions")
-async def ask(
-    request: Request,
-    service: ServiceOf,
-    client: ClientOf,
-    hops: Hops,
-) -> Response:
+async def ask(request: Request, service: ServiceOf, client: ClientOf, hops: Hops) -> Response:
     """Put the question to the council, and redirect to the session."""
     form = await read_form(request)
     try:
@@ -155,6 +149,15 @@ async def ask(
     except REFUSED as error:
         return await _form(request, service, refuse_form(request, form.values, error, ASK_LABELS))
     return redirect(site_of(request), "sessions", running_session.id)
+
+
+async def _plan(
+    operation: Operation[Any, Any], service: Service, client: Client, request: Parameters
+) -> planning.PlanSummary:
+    summary: planning.PlanSummary = await operation.handler(
+        planning.Planner(service, client), request
+    )
+    return summary
 
 
 async def _form(
@@ -252,11 +255,7 @@ async def retry(request: Request, session: str, service: ServiceOf, client: Clie
 
 @router.post("/sessions/{session:path}/rejudge")
 async def rejudge(
-    request: Request,
-    session: str,
-    service: ServiceOf,
-    client: ClientOf,
-    hops: Hops,
+    request: Request, session: str, service: ServiceOf, client: ClientOf, hops: Hops
 ) -> Response:
     """Have another jury judge the answers."""
     form = await read_form(request)
@@ -265,9 +264,8 @@ async def rejudge(
         parameters = read_rejudging(form, session_id)
         running_session = await service.start(parameters, client, hops)
     except AT_A_FIELD as error:
-        return _jury_page(
-            request, session_id, refuse_form(request, form.values, error, JURY_LABELS)
-        )
+        refused = refuse_form(request, form.values, error, JURY_LABELS)
+        return _jury_page(request, session_id, refused)
     return redirect(site_of(request), "sessions", running_session.id)
 
 
@@ -278,9 +276,7 @@ async def plan_retry(
     """Describe the most that asking failed seats again would cost."""
     form = await read_form(request)
     record = await service.session(session)
-    planned = await planning.plan_retry.handler(
-        planning.Planner(service, client), read_retry(form, record)
-    )
+    planned = await _plan(planning.plan_retry, service, client, read_retry(form, record))
     hidden = [("seat", each) for each in form.texts.get("seat", ())]
     html = render(
         "plan.html",
@@ -300,13 +296,11 @@ async def plan_rejudge(
     form = await read_form(request)
     session_id = await service.resolve_session(session)
     try:
-        planned = await planning.plan_rejudge.handler(
-            planning.Planner(service, client), read_rejudging(form, session_id)
-        )
+        parameters = read_rejudging(form, session_id)
+        planned = await _plan(planning.plan_rejudge, service, client, parameters)
     except AT_A_FIELD as error:
-        return _jury_page(
-            request, session_id, refuse_form(request, form.values, error, JURY_LABELS)
-        )
+        refused = refuse_form(request, form.values, error, JURY_LABELS)
+        return _jury_page(request, session_id, refused)
     return _jury_page(request, session_id, FilledForm(form.values), plan_report(planned))
 
 
@@ -475,9 +469,7 @@ async def plan_judge(request: Request, service: ServiceOf, client: ClientOf) -> 
     """Show what the judgment would cost, above the form."""
     form = await read_form(request)
     try:
-        planned = await planning.plan_judge.handler(
-            planning.Planner(service, client), read_judgment(form)
-        )
+        planned = await _plan(planning.plan_judge, service, client, read_judgment(form))
     except REFUSED as error:
         return _judge_page(request, refuse_form(request, form.values, error, JUDGE_LABELS))
     return _judge_page(request, FilledForm(form.values), plan_report(planned))

@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from witan.service.text import list_text, uncapitalize
+from witan.service.text import UNKNOWN, list_text, uncapitalize
 
 if TYPE_CHECKING:
     from witan.core.outcome import Interval
@@ -726,6 +726,11 @@ def table_of(
         for start, end in pairwise(starts)
     )
     return Table(title, tuple(column for column, _ in columns), tuple(groups), chart, form)
+
+
+def columns_with_values(*columns: tuple[Column, list[str]]) -> list[tuple[Column, list[str]]]:
+    """Leave out columns without a single value."""
+    return [each for each in columns if not {*each[1]} <= {"", UNKNOWN}]
 
 
 NOTES_SHOWN = 10

@@ -37,6 +37,7 @@ from witan.surfaces.report.document import (
     Report,
     Sentence,
     Table,
+    columns_with_values,
     table_of,
 )
 
@@ -122,8 +123,7 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
         shown.append(
             (Column("group", meaning=meaning), [_integer_text(line.group) for line in lines])
         )
-    if any(line.rank is not None for line in lines):
-        shown.append((Column("rank"), [_integer_text(line.rank) for line in lines]))
+    shown += columns_with_values((Column("rank"), [_integer_text(line.rank) for line in lines]))
     shown += [
         (
             Column("model", "left", fit="middle", heads=True),
@@ -142,7 +142,7 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     )
     pairs = count_noun(int(f"{board.n_comparisons:.0f}"), "comparison")
     rating = f"strength in logits ± its error, from {pairs} of two models"
-    return shown + _columns_with_values(
+    return shown + columns_with_values(
         (Column(interval, keep=70), [interval_text(line.interval, digits) for line in lines]),
         (Column("may rank", keep=75, meaning=may), [_ranks_text(line) for line in lines]),
         (Column("rating", keep=50, meaning=rating), [_rating(line) for line in lines]),
@@ -161,7 +161,7 @@ def _details(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     ]
     change = f"of the score, against sessions {board.compared_to}; * beyond noise"
     moved = f"ranks gained, against sessions {board.compared_to}"
-    shown += _columns_with_values(
+    shown += columns_with_values(
         (Column("change", keep=65, meaning=change), [_change(line, digits) for line in lines]),
         (Column("moved", keep=62, meaning=moved), [_rank_change(line) for line in lines]),
         (Column("$/answer", keep=25), [number(line.effort.cost_usd, 4) for line in lines]),
@@ -171,10 +171,6 @@ def _details(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
         rates = [percent(line.effort.failure_rate) for line in lines]
         shown.append((Column("failed", keep=22), rates))
     return shown
-
-
-def _columns_with_values(*columns: tuple[Column, list[str]]) -> Shown:
-    return [each for each in columns if any(cell != UNKNOWN for cell in each[1])]
 
 
 def _integer_text(value: int | None) -> str:

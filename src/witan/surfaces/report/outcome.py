@@ -31,6 +31,7 @@ from witan.surfaces.report.document import (
     Sentence,
     Sides,
     Table,
+    columns_with_values,
     table_of,
 )
 from witan.surfaces.report.names import BY_NAME, MOST_PAIRED, CandidateNames, first_of
@@ -139,39 +140,32 @@ def _columns(outcome: Outcome, names: CandidateNames) -> list[tuple[Column, list
     title = "score (low is best)" if RULES[outcome.rule].lower_is_better else "score"
     percent = f"{level_percent(outcome.level)} interval"
     candidates = [names.name(line.candidate) for line in lines]
-    columns = [
+    errors = [number(line.std_error, digits) for line in lines]
+    failures = [f"failed: {', '.join(line.failed)}" if line.failed else "" for line in lines]
+    return [
         (Column("rank"), [str(line.rank) for line in lines]),
         (Column("candidate", "left", fit="middle", heads=True), candidates),
         (Column(title), [number(line.score, digits) for line in lines]),
-    ]
-    if any(line.std_error is not None for line in lines):
-        errors = [number(line.std_error, digits) for line in lines]
-        columns.append((Column("± error", keep=70, hint="Standard error of the score."), errors))
-    if any(line.interval is not None for line in lines):
-        columns.append(
-            (Column(percent, keep=10), [interval_text(line.interval, digits) for line in lines])
-        )
-    columns += [
+        *columns_with_values(
+            (Column("± error", keep=70, hint="Standard error of the score."), errors),
+            (Column(percent, keep=10), [interval_text(line.interval, digits) for line in lines]),
+        ),
         (
             Column("votes", keep=60, hint="Ballots that rank it."),
             [str(line.votes) for line in lines],
         ),
         (Column("wins", keep=30, hint="Ballots that place it first."), _wins(lines)),
-    ]
-    if any(line.mean_grade is not None for line in lines):
-        columns.append((Column("mean grade", "left", keep=20), [_grade(line) for line in lines]))
-    columns += [
+        *columns_with_values(
+            (Column("mean grade", "left", keep=20), [_grade(line) for line in lines])
+        ),
         (Column("coverage", "left", keep=40, hint=COVERAGE), [line.confidence for line in lines]),
         (
             Column("p_best", keep=80, hint=P_BEST),
             [p_best_text(line.p_best) for line in lines],
         ),
         (Column("tier", keep=50, hint=TIER), [str(line.tier) for line in lines]),
+        *columns_with_values((Column("safety", "left", keep=90), failures)),
     ]
-    if any(line.failed for line in lines):
-        marks = [f"failed: {', '.join(line.failed)}" if line.failed else "" for line in lines]
-        columns.append((Column("safety", "left", keep=90), marks))
-    return columns
 
 
 def _wins(lines: Sequence[Standing]) -> list[str]:

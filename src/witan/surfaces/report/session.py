@@ -38,6 +38,7 @@ from witan.surfaces.report.document import (
     Report,
     Sentence,
     Table,
+    columns_with_values,
     quote_notes,
     table_of,
 )
@@ -81,7 +82,9 @@ def sessions_report(listing: SessionList) -> Report:
 
 def _table(listing: SessionList) -> Table:
     lines, short = listing.sessions, listing.short
-    columns: list[tuple[Column, Sequence[str]]] = [
+    origins = [origin_text(s, short.get(s.parent or "")) for s in lines]
+    categories = [s.category or "" for s in lines]
+    columns = [
         (Column("session", "left", fit="middle", heads=True), [short[s.session] for s in lines]),
         (Column("asked, UTC", "left", keep=40), [f"{s.at:%Y-%m-%d %H:%M}" for s in lines]),
         (
@@ -98,16 +101,12 @@ def _table(listing: SessionList) -> Table:
             [p_best_text(s.p_best) for s in lines],
         ),
         (Column("cost", keep=50), [cost_of(s) or UNKNOWN for s in lines]),
+        *columns_with_values(
+            (Column("category", "left", keep=20, fit="middle"), categories),
+            (Column("origin", "left", keep=30, fit="middle"), origins),
+        ),
     ]
-    origins = [origin_text(s, short.get(s.parent or "")) for s in lines]
-    categories = [s.category or "" for s in lines]
-    columns += _drop_empty(Column("category", "left", keep=20, fit="middle"), categories)
-    columns += _drop_empty(Column("origin", "left", keep=30, fit="middle"), origins)
     return table_of("Sessions", columns)
-
-
-def _drop_empty(column: Column, cells: Sequence[str]) -> list[tuple[Column, Sequence[str]]]:
-    return [(column, cells)] if any(cells) else []
 
 
 def readable_question(question: str) -> str:

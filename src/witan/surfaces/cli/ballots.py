@@ -20,6 +20,7 @@ from witan.service.text import clean, count_noun, list_text
 from witan.surfaces.cli.commands import take_parameters, word_problem
 from witan.surfaces.cli.options import (
     PROBLEMS_SHOWN,
+    Decorator,
     Status,
     config_option,
     history_option,
@@ -291,24 +292,20 @@ weights_option = section(
 )
 
 
-ballot_options = stack_options(
-    click.argument(
-        "ballots", nargs=-1, required=True, metavar="FILE|ID...", type=click.Path(allow_dash=True)
-    ),
-    section(SECTION, strict_option),
-    config_option,
-    history_option,
-)
-"""Options of ballots from files and of stored sessions."""
-
-
-own_ballot_options = stack_options(
-    click.argument("ballots", nargs=-1, metavar="[FILE|ID]...", type=click.Path(allow_dash=True)),
-    section(SECTION, strict_option),
-    config_option,
-    history_option,
-)
-"""The same, with the history's ballots by default."""
+def ballot_options(*, required: bool) -> Decorator[Any]:
+    """Return the options of ballots, by default the history's unless required."""
+    return stack_options(
+        click.argument(
+            "ballots",
+            nargs=-1,
+            required=required,
+            metavar="FILE|ID..." if required else "[FILE|ID]...",
+            type=click.Path(allow_dash=True),
+        ),
+        section(SECTION, strict_option),
+        config_option,
+        history_option,
+    )
 
 
 def take_ballots(declaration: type[Any], options: dict[str, Any]) -> Any:

@@ -16,12 +16,7 @@ from witan.service.parameters import parameters_of
 from witan.service.stored_sessions import SessionStore
 from witan.service.text import Page
 from witan.surfaces.cli.ballots import NOTES as BALLOT_NOTES
-from witan.surfaces.cli.ballots import (
-    ballot_options,
-    own_ballot_options,
-    take_ballots,
-    weights_option,
-)
+from witan.surfaces.cli.ballots import ballot_options, take_ballots, weights_option
 from witan.surfaces.cli.commands import Open, format_options, value_command
 from witan.surfaces.cli.options import (
     Decorator,
@@ -195,7 +190,7 @@ def _subject(operation: Operation[Any, Any]) -> tuple[Sequence[Decorator[Any]], 
     """
     options, open_subject = SUBJECTS[operation.needs.__name__]
     if (ballots := find_ballots(operation.parameters)) is not None:
-        options = [ballot_options if ballots.required else own_ballot_options]
+        options = [ballot_options(required=ballots.required)]
     elif operation.path_parameters:
         options = [session_options]
     else:

@@ -94,8 +94,7 @@ def serve_command(**options: Any) -> int:
         log_to_stderr(config.serve.log)
         place = open_record(options, write_line)
         try:
-            serve_http = partial(_serve_http, fast_demo=options["fast_demo"])
-            anyio.run(serve_http, config, listening, place, write_line)
+            anyio.run(_serve_http, config, listening, place, write_line, options["fast_demo"])
         finally:
             if place is not None:
                 place.history.close()
@@ -115,7 +114,6 @@ async def _serve_http(
     listener: "socket",
     place: "RecordingPlace | None",
     say: "Say",
-    *,
     fast_demo: bool,
 ) -> None:
     from witan.service.sessions.manager import make_councils, open_service, spent_path

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     notes=NOTES,
 )
 @parameter_options(TallyParameters, exclude=["ballots"])
-@ballot_options
+@ballot_options(required=True)
 @weights_option
 @json_option
 @chart_option("--plot", "Draw the standings to an .svg, .png or .html file.")

@@ -39,7 +39,7 @@ from witan.service.sessions.manager import Service
 from witan.service.sessions.running import RunningSession, StreamMessage
 from witan.service.sessions.spending import Client
 from witan.service.stored_sessions import ClientService
-from witan.surfaces.http.addresses import check_parameters, known_parameters
+from witan.surfaces.http.addresses import check_parameters
 from witan.surfaces.http.openapi import Responses, problem_responses
 
 T = TypeVar("T")
@@ -72,15 +72,6 @@ ServiceOf = Annotated[Service, Depends(_service)]
 ClientOf = Annotated[Client, Depends(_client)]
 Hops = Annotated[tuple[str, ...], Depends(_hops)]
 """Councils that forwarded the request."""
-
-
-def api_router() -> APIRouter:
-    """Make a router of the native API, which documents its refusals."""
-    return APIRouter(
-        prefix="/api",
-        dependencies=[Depends(TOKEN), Depends(known_parameters)],
-        responses=problem_responses(400, 401, 403, 413, 422, 429, 503, 508),
-    )
 
 
 def reply(value: object, headers: Mapping[str, str] | None = None) -> Response:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import anyio
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
 from witan.deliberation.session import Session
 from witan.service.catalogue import CATALOGUE, find_operation
@@ -17,12 +17,13 @@ from witan.service.parameters import Doc
 from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.sessions.running import RunningSession, StreamMessage, resume_point
 from witan.service.sessions.spending import LOCAL
+from witan.surfaces.http.addresses import known_parameters
 from witan.surfaces.http.endpoints import (
     AFTER,
+    TOKEN,
     ServiceOf,
     add_session_route,
     add_value_route,
-    api_router,
     event_frame,
     frames,
     reply,
@@ -41,7 +42,11 @@ from witan.surfaces.web.rendering import export_html, style_source, styles
 from witan.surfaces.web.responses import CompressedResponse
 from witan.version import __version__
 
-router = api_router()
+router = APIRouter(
+    prefix="/api",
+    dependencies=[Depends(TOKEN), Depends(known_parameters)],
+    responses=problem_responses(400, 401, 403, 413, 422, 429, 503, 508),
+)
 server_router = APIRouter(tags=["server"])
 
 SessionNamed = Annotated[

@@ -71,6 +71,15 @@ class TestByHand:
         assert (line.interval.low, line.interval.high) == pytest.approx(tuple(ends))
         assert line.interval.level == 0.95
 
+    def test_the_interval_of_nearly_equal_scores_is_students(self):
+        """They are worth more votes than Jeffreys' can be computed for."""
+        values = [0.5] * 9_999 + [0.4999]
+        line = board([{"a": x} for x in values]).by_model["a"]
+        reach = student.ppf(0.975, 9_999) * np.std(values, ddof=1) / 100
+
+        assert line.interval.high - line.score == pytest.approx(reach)
+        assert line.score - line.interval.low == pytest.approx(reach)
+
     def test_the_interval_is_students_without_bounds(self):
         """Mean ∓ t · s/√n with n − 1 degrees."""
         values = [0.2, 0.4, 0.6, 0.8]

@@ -34,6 +34,9 @@ Flags = NDArray[np.bool_]
 DUST = 1e-12
 """A sum of squared deviations this small, relative to the squares, is rounding."""
 
+SYMMETRIC = 1e-6
+"""Half an interval, relative to the distance of the bounds, up to which no skew is visible."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanScores:
@@ -568,7 +571,7 @@ def _interval(
     least, most = bounds
     width = most - least
     share = (score - least) / width
-    if reach == 0 or not 0 < share < 1:  # NaN without bounds
+    if reach <= SYMMETRIC * width or not 0 < share < 1:  # NaN without bounds
         return Interval(max(score - reach, least), min(score + reach, most), level)
     votes = share * (1 - share) * (width * t_quantile(0.5 + level / 2, math.inf) / reach) ** 2
     ends = jeffreys(share, votes, level)

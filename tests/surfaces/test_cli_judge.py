@@ -35,6 +35,7 @@ class TestStatus:
             (["bad.md"], 0, "3.0 (1.0 to 5.0) of 10"),
             (["good.md", "bad.md"], 0, "passed: good.md leads clearly"),
             (["bad.md", "good.md", "--expected", "bad.md"], 1, "bad.md was expected"),
+            (["bad.md", "good.md", "--expected", "tie"], 1, "a tie was expected"),
         ],
     )
     def test_the_decision_is_printed_and_returned(self, witan, jury, arguments, status, words):

@@ -211,6 +211,8 @@ class Verdict(NotebookDisplay, FrameSource):
         Reviewers whose ballots count.
     severity
         Severity for which their grades are corrected; None: no correction.
+    expected
+        The text expected to lead, or ``tie``; None: none is expected.
     """
 
     decision: Decision | None
@@ -224,6 +226,7 @@ class Verdict(NotebookDisplay, FrameSource):
     texts: tuple[TextGrades, ...]
     reviewers: tuple[str, ...]
     severity: Severity | None = None
+    expected: str | None = None
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """Yield the texts, best first, as rows of a data frame.
@@ -676,6 +679,7 @@ def _conclude(
         texts,
         reviewers,
         panel.severity,
+        expected,
     )
 
 

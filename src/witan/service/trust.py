@@ -242,8 +242,8 @@ def verdict_sentence(verdict: "Verdict") -> str:
     else:
         about, first = verdict.text, verdict.texts[0].text
         parts.append(f"{verdict.leader or 'no text'} leads clearly")
-        if about not in (None, verdict.leader):
-            parts.append(f"{about} was expected")
+        if verdict.expected not in (None, verdict.leader):
+            parts.append(f"{about if about == verdict.expected else 'a tie'} was expected")
         if verdict.probability is not None:
             parts.append(
                 f"{about or first} is best with probability {p_best_text(verdict.probability)}"

@@ -101,15 +101,17 @@ class TestStatus:
         assert note in witan("judge", "good.md", *same, "--no-history").err
 
     def test_too_few_ballots_are_no_quorum(self, witan, tmp_path):
-        """Status 3, with the reason."""
+        """Status 3, with the reason, which the stored session repeats."""
         options = []
         for name in ("xan", "yma"):
             path = write_script(tmp_path / f"{name}.toml", review=[{"text": "no"}])
             options += ["--jury", f"script:{path}"]
-        said = witan("judge", "good.md", *options, "--pass-mark", 6, "--no-history")
+        said = witan("judge", "good.md", *options, "--pass-mark", 6, "--save", "none.json")
 
         assert said.status == 3
         assert "cast no ballot" in said.err
+        shown = witan("show", "none.json").out
+        assert "No outcome. 0 of 2 reviewers voted, fewer than the quorum requires." in shown
 
     def test_a_text_is_read_from_standard_input(self, witan, jury, monkeypatch):
         """It is named so, and may be expected to win as the dash."""

@@ -77,7 +77,7 @@ def _words_without_outcome(session: Session) -> tuple[str, str]:
         return "Not finished.", f"{session.progress} so far." if session.progress else ""
     if session.answers_agree:
         return "All answers are the same.", "There was nothing to review."
-    if len(session.answers) == 1:
+    if len(session.answers) == 1 and session.opening.judging is None:
         return "Only one answer.", "There is nothing to compare it with."
     if not session.answers:
         return "No answer.", "Every member failed."

@@ -175,6 +175,27 @@ class TestRows:
         ]
         assert "text   rows  leads clearly  mean grade  interval" in witan("batch", path, *jury).err
 
+    @pytest.mark.parametrize(
+        ("better", "words"),
+        [
+            (range(0, 12, 2), "3.00 [1.01, 4.99] above old, paired by row."),
+            ([0], "old is too close to call: the difference by row is 0.50 [-0.60, 1.60]."),
+        ],
+    )
+    def test_the_report_compares_the_best_text_with_the_next(
+        self, witan, tmp_path, jury, better, words
+    ):
+        """The difference is by row, as both texts of a row answer the same question."""
+        rows = [
+            {"question": f"Why {n}?", "texts": {"old": f"ice {n}", "new": f"{word} {n}"}}
+            for n, word in enumerate("moraine" if n in better else "ice" for n in range(12))
+        ]
+        said = witan("batch", write_rows(tmp_path / "rows.jsonl", rows), *jury)
+
+        start, _, rest = said.err.partition("The jury gives new the highest mean grade, ")
+        assert start
+        assert rest.removeprefix("but ").startswith(words)
+
     def test_the_report_states_the_most_frequent_reason(self, witan, tmp_path, place):
         """It has the number of rows, and the number of other reasons."""
         rows = write_rows(tmp_path / "q.jsonl", [{"question": f"Why {n}?"} for n in range(3)])
@@ -1023,6 +1044,21 @@ class TestPeople:
         assert people["bob"] == pytest.approx(5.5 / 6)
         assert {each["quantity"] for each in systems} == {"share of rivals beaten"}
 
+    def test_votes_on_several_texts_have_a_conclusion(self, witan, tmp_path, jury):
+        """It names the best text, and whether the next one differs."""
+        rows = [
+            {
+                "question": f"{n}?",
+                "texts": {"old": f"ice {n}", "new": f"moraine {n}"},
+                "votes": vote,
+            }
+            for n, vote in enumerate(["new", "old"] * 6)
+        ]
+        said = witan("batch", write_rows(tmp_path / "rows.jsonl", rows), *jury)
+
+        assert "Corrected by people's votes, new has the highest share of rivals beaten" in said.err
+        assert "old is too close to call: the difference is" in said.err
+
     @pytest.mark.parametrize(
         ("row", "words"),
         [
@@ -1034,7 +1070,10 @@ class TestPeople:
             ({"texts": {"a": "x", "b": "y"}, "votes": "c"}, "expected a, b or tie"),
             ({"texts": {"a": "x", "tie": "y"}, "votes": "a"}, "rename the text tie"),
             ({"question": "Why?", "votes": "dan"}, "row 1 cannot be 'dan'; expected"),
-            ({"text": "a", "votes": "pass"}, "expected a grade from 1 to 10, or a pass mark"),
+            (
+                {"text": "a", "votes": "pass"},
+                "a grade from 1 to 10, as there is no pass mark",
+            ),
             ({"text": "a", "votes": "=5"}, "has the vote '5', which is by a person without a name"),
             ({"text": "a", "votes": {"": 5}}, "which is by a person without a name"),
             ({"text": "a", "votes": {"People": 5}}, "reserved for all people together"),

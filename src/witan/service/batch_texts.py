@@ -1,7 +1,8 @@
 """The jury's grades of each text, over the rows of a batch."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,9 @@ class TextSummary:
         questions if these are fewer than five, otherwise for rows like these.
     questions
         Number of questions of the rows with grades; each unknown one counts as different.
+    lead, lead_interval
+        Mean difference of its grades and those of the next text, over the rows that grade both;
+        None: there is no next text with grades, or too few rows for an interval.
     """
 
     text: str
@@ -40,6 +44,8 @@ class TextSummary:
     grade: float | None
     interval: Interval | None
     questions: int = 0
+    lead: float | None = None
+    lead_interval: Interval | None = None
 
 
 class TextJudgment(NamedTuple):
@@ -96,25 +102,40 @@ def summarize_texts(
     by_text: dict[str, list[TextJudgment]] = {}
     for each in sorted(judgments):  # rows end in any order
         by_text.setdefault(each.text, []).append(each)
-    summaries = [_summarize(text, every, questions, level) for text, every in by_text.items()]
-    return tuple(sorted(summaries, key=lambda each: (each.grade is None, -(each.grade or 0.0))))
+    grades = {
+        text: {each.row: each.grade for each in every if each.grade is not None}
+        for text, every in by_text.items()
+    }
+    summaries = []
+    for text, every in by_text.items():
+        mean, interval, n_questions = _mean(grades[text], questions, level)
+        if interval is not None:
+            low, high = max(interval.low, NATIVE.low), min(interval.high, NATIVE.high)
+            interval = Interval(low, high, level)
+        n_leads = sum(each.leads for each in every)
+        summaries.append(TextSummary(text, len(every), n_leads, mean, interval, n_questions))
+    summaries.sort(key=lambda each: (each.grade is None, -(each.grade or 0.0)))
+    for at, (first, second) in enumerate(pairwise(summaries)):
+        others = grades[second.text]
+        above = {row: g - others[row] for row, g in grades[first.text].items() if row in others}
+        lead, interval, _ = _mean(above, questions, level)
+        summaries[at] = replace(first, lead=lead, lead_interval=interval)
+    return tuple(summaries)
 
 
-def _summarize(
-    text: str, judgments: Sequence[TextJudgment], questions: Mapping[int, str], level: float
-) -> TextSummary:
-    graded = {each.row: each.grade for each in judgments if each.grade is not None}
-    n_leads = sum(each.leads for each in judgments)
-    if not graded:
-        return TextSummary(text, len(judgments), n_leads, None, None)
-    numbers = number_questions([questions[row] for row in graded])
+def _mean(
+    values: Mapping[int, float], questions: Mapping[int, str], level: float
+) -> tuple[float | None, Interval | None, int]:
+    """Return the mean over rows, clustered by question, its interval, and the questions."""
+    if not values:
+        return None, None, 0
+    numbers = number_questions([questions[row] for row in values])
     clusters = numbers if numbers.max() >= MIN_CLUSTERS - 1 else None
-    jury = np.array([*graded.values()], dtype=np.float64)[:, np.newaxis]
+    jury = np.array([*values.values()], dtype=np.float64)[:, np.newaxis]
     people = np.full(jury.shape, np.nan)
     mean, low, high = (
         float(each[0])
         for each in estimate_powered_means(people, jury, clusters, level=level).jury[:3]
     )
-    ends = None if np.isnan(low) else Interval(max(low, NATIVE.low), min(high, NATIVE.high), level)
-    n_questions = int(numbers.max()) + 1
-    return TextSummary(text, len(judgments), n_leads, mean, ends, n_questions)
+    interval = None if np.isnan(low) else Interval(low, high, level)
+    return mean, interval, int(numbers.max()) + 1

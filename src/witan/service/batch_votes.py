@@ -190,7 +190,7 @@ def check_votes(
             name = f"the vote of {person} on row {task.number}"
             voter = f"the name of a person who votes on row {task.number}"
             if isinstance(vote, bool) and pass_mark is None:
-                expected = "a grade from 1 to 10, or a pass mark besides"
+                expected = "a grade from 1 to 10, as there is no pass mark"
                 raise InvalidParameter(name, "pass" if vote else "fail", expected)
             if not task.texts and vote not in (*answering, TIE):
                 raise InvalidParameter(name, vote, _winners(answering))

@@ -6,6 +6,7 @@ from math import ceil
 
 from witan.core.arms import ArmComparison, measure_of
 from witan.core.display import UNKNOWN, level_percent, percent, percent_range
+from witan.core.outcome import Interval
 from witan.core.stats.measures import Measure
 from witan.core.stats.prediction_powered import MIN_CLUSTERS
 from witan.core.verdict import TIE
@@ -15,7 +16,7 @@ from witan.service.batch_texts import TextSummary
 from witan.service.batch_votes import PeopleEstimate
 from witan.service.text import count_noun, full_sentence, list_text, number
 from witan.service.trust import cost_range_text, cost_sum_text, duration_text
-from witan.surfaces.report.calibration import estimate_blocks, mean_sentence
+from witan.surfaces.report.calibration import estimate_blocks, estimates_finding, mean_sentence
 from witan.surfaces.report.document import (
     Block,
     Cell,
@@ -133,6 +134,8 @@ def _texts(result: BatchReport) -> Iterator[Block]:
         yield Sentence(f"The jury's mean grade is {_mean_grade(texts[0])}.")
     if len(texts) < 2:
         return
+    if texts[0].lead_interval is not None:
+        yield Sentence(_lead(texts[0], texts[1].text, texts[0].lead_interval))
     columns: list[tuple[Column, list[str | Cell]]] = [
         (Column("text", "left", heads=True), [each.text for each in texts]),
         (Column("rows"), [f"{each.rows:,}" for each in texts]),
@@ -154,6 +157,15 @@ def _texts(result: BatchReport) -> Iterator[Block]:
             f"{MIN_CLUSTERS} are too few to cluster by.",
             quiet=True,
         )
+
+
+def _lead(first: TextSummary, second: str, interval: Interval) -> str:
+    """Describe how far the best text's grades are above those of the next one."""
+    apart = f"{number(first.lead)} {bracket(interval, number)}"
+    begin = f"The jury gives {first.text} the highest mean grade"
+    if interval.low > 0:
+        return f"{begin}, {apart} above {second}, paired by row."
+    return f"{begin}, but {second} is too close to call: the difference by row is {apart}."
 
 
 def _population(n_rows: int, n_questions: int) -> str:
@@ -218,9 +230,10 @@ def _people(people: PeopleEstimate | None) -> Iterator[Block]:
         yield Note(f"no correction by people's votes: {people.why}", "warning")
         return
     rows = count_noun(people.estimates.people_sessions, "row")
-    for each in people.estimates.systems:
-        if len({line.system for line in people.estimates.systems}) == 1:
-            yield Sentence(mean_sentence(each, rows))
+    if len({line.system for line in people.estimates.systems}) > 1:
+        yield Sentence(estimates_finding(people.estimates))
+    else:
+        yield from (Sentence(mean_sentence(each, rows)) for each in people.estimates.systems)
     yield from estimate_blocks(people.estimates)
 
 

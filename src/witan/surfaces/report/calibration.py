@@ -56,7 +56,7 @@ def estimates_report(estimates: Estimates) -> Report:
     return Report(
         "How good are the systems?",
         (count_noun(estimates.sessions, "session"), people, *mark),
-        _estimates_finding(estimates),
+        estimates_finding(estimates),
         (
             *estimate_blocks(estimates),
             *(_reading_blocks(estimates) if isinstance(estimates, EstimateResult) else ()),
@@ -85,7 +85,7 @@ def mean_sentence(estimate: SystemEstimate, rows: str) -> str:
     )
 
 
-def _estimates_finding(estimates: Estimates) -> str:
+def estimates_finding(estimates: Estimates) -> str:
     """Report the best system, and whether the next one differs."""
     quantity = estimates.systems[-1].quantity
     lines = [each for each in estimates.systems if each.quantity == quantity and each.system]

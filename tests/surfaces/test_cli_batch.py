@@ -967,6 +967,34 @@ class TestPeople:
         assert "2 votes of earlier runs are counted but no longer in the data set" in said.err
         assert "Corrected by people's votes on 12 rows, the pass rate is" in said.err
 
+    def test_votes_count_without_a_column_of_votes(self, witan, voted, jury):
+        """Passes stay passes: a rate is corrected by them, and no mean grade."""
+        mark = ["--pass-mark", 6]
+        with_votes = witan("batch", voted, *jury, *mark, "--column", "votes=human", "--json")
+        without = witan("batch", voted, *jury, *mark)
+        as_json = witan("batch", voted, *jury, *mark, "--json")
+
+        before, after = (lines(said.err.splitlines()[-1])[0] for said in (with_votes, as_json))
+        assert before["people"]["estimates"]["systems"] == after["people"]["estimates"]["systems"]
+        assert "24 votes of earlier runs are counted but no longer in the data set" in without.err
+        assert "Corrected by people's votes on 12 rows, the pass rate is" in without.err
+
+    def test_votes_cast_on_the_sessions_correct_the_jury(self, witan, tmp_path, jury, place):
+        """`witan vote` on the rows' sessions corrects the next report, without a call."""
+        rows = [{"texts": {"old": f"ice {n}", "new": f"moraine {n}"}} for n in range(6)]
+        path = write_rows(tmp_path / "rows.jsonl", rows)
+        first = witan("batch", path, *jury)
+        for each in lines(first.out):
+            ranking = ["--as", "ines", "--ranking", "new > old", "--history", place]
+            assert witan("vote", each["session"], *ranking).status == 0
+        again = witan("batch", path, *jury)
+
+        assert "people" not in first.err
+        assert (
+            "Corrected by people's votes, new has the highest share of rivals beaten" in again.err
+        )
+        assert "6 of 6" in again.err
+
     def test_too_few_votes_leave_the_jury_alone(self, witan, tmp_path, jury):
         """The report says so in place of numbers that do not exist."""
         rows = [{"text": f"moraine {n}"} | ({"votes": 5} if n < 4 else {}) for n in range(6)]

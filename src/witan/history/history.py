@@ -443,6 +443,15 @@ class History:
             statuses |= dict(self.database.rows(sql, params))
         return statuses
 
+    def has_votes(self, sessions: Sequence[str]) -> bool:
+        """Return whether people have voted on any of these sessions."""
+        for block in blocks(sessions, 1_000):
+            placeholders, params = in_list(block)
+            sql = f"SELECT 1 FROM ballots WHERE session IN {placeholders} AND human = 1 LIMIT 1"  # noqa: S608
+            if self.database.rows(sql, params):
+                return True
+        return False
+
     def sessions(self, size: int = 200) -> "Iterator[Session]":
         """Yield every council session by name, reading a few at a time."""
         last_session = ""

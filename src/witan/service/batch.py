@@ -98,7 +98,8 @@ class BatchReport(NotebookDisplay, HasSpending):
     calls
         Calls of all sessions, earlier runs and repeated calls included.
     people
-        The jury's means, corrected by people's votes; None: no row has votes.
+        The jury's means, corrected by people's votes, also those cast on the rows' sessions; None:
+        no row has votes.
     simulated
         Rows with seats that play scripts.
     missing
@@ -426,7 +427,7 @@ class Batch:
 
     def _count_votes(self) -> PeopleEstimate | None:
         """Store people's votes with their sessions, and correct the jury by them."""
-        if not any(task.votes for task in self.tasks):
+        if not any(task.votes for task in self.tasks) and not self.history.has_votes(self.names):
             return None
         counting, mark = self.council.procedure.counting, self.options.pass_mark
         is_single = all(len(task.texts) == 1 for task in self.tasks)

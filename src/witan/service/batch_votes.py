@@ -208,7 +208,7 @@ def count_votes(
     *,
     verdicts: Mapping[str, Mapping[str, float]],
 ) -> PeopleEstimate:
-    """Store all closed rows' votes; correct the jury's means by them.
+    """Store all closed rows' votes; correct the jury's means by them and by other votes.
 
     A vote replaces an earlier one from the data set, never one that the person cast elsewhere.
 
@@ -248,10 +248,10 @@ def count_votes(
             if missing := [vote for vote in changed if vote not in own]:
                 history.vote(name, missing, replace_earlier=True)
                 stored = history.ballots(name)
-            n_rows += bool(new)
+        n_rows += any(each.kind == "human" for each in stored)
         n_earlier += sum(b.notes == NOTE and b.reviewer not in current for b in stored)
         ballots += stored
-    passes = any(isinstance(vote, bool) for each in tasks.values() for vote in each.votes.values())
+    passes = any(each.kind == "human" and each.scale == Scale(PASS_FAIL) for each in ballots)
     questions = dict(zip(tasks, name_questions(tasks.values()), strict=True))
     estimates, why = None, "no row with votes is complete"
     if n_rows:

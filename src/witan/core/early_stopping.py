@@ -19,6 +19,7 @@ from witan.core.outcome import MIN_VOTES, Outcome
 from witan.core.placing import Placing, place, votes
 from witan.core.profile import Electorate, Floats, Vote
 from witan.core.rules import RULES
+from witan.core.rules.pairwise import widen_paths
 from witan.core.scale import HIGHEST, LOWEST
 from witan.core.sequential import look_level, p_settled
 from witan.core.settings import AUTO, Settings
@@ -358,17 +359,10 @@ def _keeps_strongest_paths(race: _Race) -> bool:
     weakest = least if by_margins else pairs.wins
     strongest = most if by_margins else pairs.wins + pairs.possible_wins
     # From the leader, an uncertain link counts as 0; to the leader, at its possible maximum.
-    there = _widest(np.where(least > pairs.dust, weakest, 0.0))[0, 1:]
-    back = _widest(np.where(most > 0, strongest, 0.0))[1:, 0]
-    return bool((there > back + pairs.dust).all())
-
-
-def _widest(links: Floats) -> Floats:
-    """Strength of the strongest path for each pair, shape (C, C)."""
-    path: Floats = links.copy()
-    for hops in range(len(path)):
-        path = np.maximum(path, np.minimum(path[:, hops, np.newaxis], path[hops]))
-    return path
+    there, back = np.where(least > pairs.dust, weakest, 0.0), np.where(most > 0, strongest, 0.0)
+    widen_paths(there)
+    widen_paths(back)
+    return bool((there[0, 1:] > back[1:, 0] + pairs.dust).all())
 
 
 def _keeps_first_places(race: _Race) -> bool:

@@ -17,6 +17,7 @@ from witan.core.profile import Electorate, Floats, matchups
 from witan.core.rubric import Rubric, overall
 from witan.core.rules import RULES
 from witan.core.rules.elimination import irv_rounds
+from witan.core.rules.pairwise import widen_paths
 from witan.core.scale import Scale, read_grade
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import SCALE_DF
@@ -294,8 +295,7 @@ def schulze(session: ExplainedSession) -> Iterator[Step]:
     by_votes = session.parameters.get("strength") == "winning_votes"
     ballots = "weight for it" if session.weighs else "ballots for it"
     path = np.where(margins > 0, counts.wins[:, :, 0] if by_votes else margins, 0).astype(float)
-    for hops in range(len(path)):
-        path = np.maximum(path, np.minimum(path[:, hops, np.newaxis], path[hops]))
+    widen_paths(path)
     words = [
         "A chain of majorities is as strong as its weakest link; each cell: the strongest chain "
         f"from row to column, in {ballots if by_votes else 'margins'}.",
@@ -487,9 +487,11 @@ def explain(
         )
     electorate, chosen = _prepare(scaled_ballots, chosen, name)
     outcome = next(tally_electorates([electorate], chosen))
-    recount_steps = _explain_recount(electorate, chosen, outcome)
+    reliability = None if chosen.reliability is None else [chosen.reliability]
+    profile = stack([electorate], reliability=reliability)
+    recount = count(outcome.rule, profile, [electorate], replace(chosen, flips=False))
     ballots_of_session = [ballot for ballot in scaled_ballots if ballot.session == name]
-    return Explanation(outcome, tuple(_steps(ballots_of_session, recount_steps, outcome)))
+    return Explanation(outcome, tuple(_steps(ballots_of_session, recount, outcome)))
 
 
 def _session(ballots: Sequence[Ballot], session: str | None) -> str:
@@ -517,12 +519,6 @@ def _prepare(
     if reliability := reliability_by_session(electorates, settings, (settings.rule,)):
         settings = replace(settings, reliability=reliability[at])
     return electorates[at], settings
-
-
-def _explain_recount(electorate: Electorate, settings: Settings, outcome: Outcome) -> BatchCount:
-    reliability = None if settings.reliability is None else [settings.reliability]
-    profile = stack([electorate], reliability=reliability)
-    return count(outcome.rule, profile, [electorate], replace(settings, flips=False))
 
 
 def _steps(ballots: Sequence[Ballot], count: BatchCount, outcome: Outcome) -> Iterator[Step]:

@@ -170,12 +170,15 @@ def schulze(
     if strength not in {"winning_votes", "margins"}:
         raise InvalidParameter("strength", strength, "'winning_votes' or 'margins'")
     path = _links(profile, winning_votes=strength == "winning_votes")
-    for middle in range(profile.n_candidates):
-        np.maximum(
-            path, np.minimum(path[:, middle, np.newaxis], path[np.newaxis, middle]), out=path
-        )
+    widen_paths(path)
     beaten_by = (path > path.swapaxes(0, 1)).sum(axis=0, dtype=np.int16)
     return Scores(score=share_of_rivals_not_above(beaten_by, candidates_with_votes(profile)))
+
+
+def widen_paths(links: NDArray[Any]) -> None:
+    """Replace the strength of each link by that of the strongest path, (C, C, …)."""
+    for middle in range(len(links)):
+        np.maximum(links, np.minimum(links[:, middle, np.newaxis], links[middle]), out=links)
 
 
 def _links(profile: Profile, *, winning_votes: bool) -> NDArray[np.signedinteger[Any]]:

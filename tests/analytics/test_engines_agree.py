@@ -185,8 +185,7 @@ def test_elo_is_the_same_on_every_engine(engine, sqlite_history):
     result = rate_matches(WindowSums(engine).matches())
     expected = rate_matches(WindowSums(SqlEngine(sqlite_history)).matches())
 
-    assert result.matches == expected.matches
-    assert result.rating == pytest.approx(expected.rating, rel=1e-12)
+    assert result == pytest.approx(expected, rel=1e-12)
 
 
 class TestSpans:

@@ -192,23 +192,19 @@ def _board(
     standings = rename_standings(
         sums, tables[StandingSums], terms.rule, human, aliases=aliases, names=names
     )
+    elo = None
+    if with_elo:
+        matches = rename_matches(sums.matches(human=human), renamed_codes(aliases, names))
+        elo = rate_matches(matches)
     return core.leaderboard(
         standings,
         merge(tables[MatchupSums], aliases, names),
         merge(tables[AnswerSums], aliases, names),
         rename_codes(names, aliases),
         terms=terms,
-        elo=_elo(sums, human, aliases, names) if with_elo else None,
+        elo=elo,
         previous=previous,
     )
-
-
-def _elo(
-    sums: WindowSums, human: int, aliases: Mapping[str, str], names: Names
-) -> Mapping[int, float]:
-    """Rate each model after the last session, under its current name."""
-    changed = renamed_codes(aliases, names)
-    return rate_matches(rename_matches(sums.matches(human=human), changed)).rating
 
 
 def _explain(source: Source, terms: Terms, error: NothingToCount) -> NothingToCount | HistoryError:

@@ -1,9 +1,8 @@
 """Elo ratings: one number per candidate, updated session by session."""
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
 from itertools import groupby
 from operator import attrgetter
 from types import MappingProxyType
@@ -144,17 +143,9 @@ class Match(NamedTuple):
         return 1.0 if margin > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class EloRatings:
-    """Ratings after the last session and numbers of matches, by model code."""
-
-    rating: Mapping[int, float]
-    matches: Mapping[int, int]
-
-
 def rate_matches(
     matches: Iterable[Match], *, k: float = 32.0, base: float = 400.0, initial: float = 1000.0
-) -> EloRatings:
+) -> dict[int, float]:
     """Rate models by their matches, sessions in the order of time.
 
     The numbers are those of the rule `elo` on the same sessions: all matches of a session move
@@ -173,6 +164,11 @@ def rate_matches(
         In the order of time; matches of one session are adjacent, in any order. Pairs without
         ballots and pairs of a model with itself are skipped.
 
+    Returns
+    -------
+    dict of int to float
+        Rating after the last session by model code.
+
     Raises
     ------
     InvalidParameter
@@ -185,7 +181,6 @@ def rate_matches(
     check_elo(k, base, initial)
     scale = math.log(10.0) / base
     rating: defaultdict[int, float] = defaultdict(lambda: initial)
-    played: Counter[int] = Counter()
     for _, session in groupby(matches, key=attrgetter("session")):
         moves: defaultdict[int, float] = defaultdict(float)
         for match in session:
@@ -197,8 +192,6 @@ def rate_matches(
             move = k * (match.result - expected)
             moves[one] += move
             moves[two] -= move
-            played[one] += 1
-            played[two] += 1
         for code, move in moves.items():
             rating[code] += move
-    return EloRatings(rating=dict(rating), matches=dict(played))
+    return dict(rating)

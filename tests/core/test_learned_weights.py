@@ -57,7 +57,7 @@ class TestWeights:
 
     def test_a_panel_by_hand(self):
         """With k = 20 and a panel's share of 1/2, 30 and 10 of 40 weigh 80/60 and 40/60."""
-        weights = consistency_weights({"a": (30, 40), "b": (10, 40)}, 20)
+        weights = consistency_weights({"a": (30, 40), "b": (10, 40)})
 
         assert weights == pytest.approx({"a": 80 / 60, "b": 40 / 60})
 
@@ -127,12 +127,6 @@ class TestWeights:
         """These are more consistent pairs than compared ones, or a negative count."""
         with pytest.raises(InvalidParameter, match="gpt4"):
             consistency_weights({"gpt4": wrong})
-
-    @pytest.mark.parametrize("k", [0, -1, float("inf"), float("nan")])
-    def test_an_invalid_prior_is_refused(self, k):
-        """The number of pairs it counts for is finite and positive."""
-        with pytest.raises(InvalidParameter, match="pairs_of_equality"):
-            consistency_weights({"a": (1, 2)}, k)
 
 
 class TestOtherSessions:

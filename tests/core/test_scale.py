@@ -24,7 +24,7 @@ def scale_of(*grades, **criteria):
     evidence.add(Ballot("r", grades={f"c{n}": grade for n, grade in enumerate(grades)}))
     for name, held in criteria.items():
         evidence.add(Ballot("r", grades={f"c{n}": {name: grade} for n, grade in enumerate(held)}))
-    return evidence.scale()
+    return evidence.scales().shared_scale
 
 
 class TestReadGrade:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from numbers import Real
 from typing import Any
 
@@ -342,8 +341,6 @@ def _range(notation: str, whole: str) -> Range:
 _PLAIN = {int, float, str, type(None)}
 """Types of a grade other than a mapping from criteria."""
 
-_WHOLE = frozenset(range(1, 11))
-
 CriterionGrades = tuple[tuple[str, ...], tuple[tuple[float | None, ...], ...]]
 """Criteria, and all candidates' grades on each."""
 
@@ -356,8 +353,6 @@ def read_criteria(cells: Sequence[Any], scale: Scale | None) -> CriterionGrades:
     if {type(cell) for cell in cells} <= _PLAIN:
         return (), ()
     within = Scale() if scale is None else scale
-    if within.is_native and (whole := _read_whole(cells)) is not None:
-        return whole
     read = [
         {name: read_grade(value, within.of(name)) for name, value in cell.items()}
         if isinstance(cell, Mapping)
@@ -367,18 +362,3 @@ def read_criteria(cells: Sequence[Any], scale: Scale | None) -> CriterionGrades:
     graded = {c: None for cell in read for c, grade in cell.items() if grade is not None}
     criteria = tuple([criterion for criterion in graded if criterion != HOLISTIC])
     return criteria, tuple([tuple([cell.get(c) for cell in read]) for c in criteria])
-
-
-def _read_whole(cells: Sequence[Any]) -> CriterionGrades | None:
-    """Read whole grades on the same criteria, the usual case."""
-    if type(cells[0]) is not dict or HOLISTIC in cells[0]:
-        return None
-    criteria, rows = tuple(cells[0]), []
-    for cell in cells:
-        if type(cell) is not dict or tuple(cell) != criteria:
-            return None
-        rows.append(cell.values())
-    grades = [*chain.from_iterable(rows)]
-    if not {int}.issuperset(map(type, grades)) or not _WHOLE.issuperset(grades):
-        return None
-    return criteria, tuple([tuple(map(float, column)) for column in zip(*rows, strict=True)])

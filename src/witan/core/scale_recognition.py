@@ -1,6 +1,6 @@
 """Recognise the scale of all grades from one source."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -265,12 +265,18 @@ class _Criterion:
             if best > 0:
                 self.lowest_grades[best] = min(number, self.lowest_grades.get(best, inf))
         else:
-            self._add_number(decimal(result[1]), times, candidate)
+            number = decimal(result[1])
+            self.plain_numbers.add(number, times)
+            if candidate is not None:
+                self.candidates.add(candidate, number, times)
 
-    def _add_number(self, number: float, times: int, candidate: str | None) -> None:
-        self.plain_numbers.add(number, times)
-        if candidate is not None:
-            self.candidates.add(candidate, number, times)
+
+_Criteria = defaultdict[str, _Criterion]
+"""The grades by criterion."""
+
+
+def _new_criteria() -> _Criteria:
+    return defaultdict(_Criterion)
 
 
 @dataclass(slots=True)
@@ -325,8 +331,8 @@ class GradeEvidence:
     """Counts of one source's grades without a declared scale."""
 
     def __init__(self) -> None:
-        self._reviewers: dict[str, dict[str, _Criterion]] = {}
-        self._crowd: dict[str, _Criterion] | None = None
+        self._reviewers: defaultdict[str, _Criteria] = defaultdict(_new_criteria)
+        self._crowd: _Criteria | None = None
 
     def add(self, ballot: Ballot) -> None:
         """Add the grades of a ballot, unless it declares its scale."""
@@ -334,16 +340,16 @@ class GradeEvidence:
             return
         criteria = self._crowd
         if criteria is None:
-            criteria = self._reviewers.setdefault(ballot.reviewer, {})
+            criteria = self._reviewers[ballot.reviewer]
         if NUMBER_TYPES.issuperset(map(type, ballot.grades.values())) and self._crowd is None:
-            _scale_of(criteria, HOLISTIC).add_numbers(
+            criteria[HOLISTIC].add_numbers(
                 cast("Iterable[tuple[str, float]]", ballot.grades.items())
             )
         else:
             self._add_each(ballot, criteria)
         if len(self._reviewers) > MOST_REVIEWERS:
             self._crowd = self._pool_criteria(self._reviewers)
-            self._reviewers = {}
+            self._reviewers.clear()
 
     def add_table(self, table: BallotTable) -> None:
         """Add a table's grades; tables must come before ballots."""
@@ -351,26 +357,20 @@ class GradeEvidence:
         for reviewer, grades in zip(table.reviewers, table.grades, strict=True):
             reviewers.setdefault(reviewer, []).append(grades)
         for reviewer, grades_of_reviewer in reviewers.items():
-            criteria = self._reviewers.setdefault(reviewer, {})
-            _scale_of(criteria, HOLISTIC).add_numbers(
-                chain.from_iterable(map(dict.items, grades_of_reviewer))
-            )
+            criteria = self._reviewers[reviewer]
+            criteria[HOLISTIC].add_numbers(chain.from_iterable(map(dict.items, grades_of_reviewer)))
         if len(self._reviewers) > MOST_REVIEWERS:
             self._crowd = self._pool_criteria(self._reviewers)
-            self._reviewers = {}
+            self._reviewers.clear()
 
-    def _add_each(self, ballot: Ballot, criteria: dict[str, _Criterion]) -> None:
+    def _add_each(self, ballot: Ballot, criteria: _Criteria) -> None:
         for name, grade_or_sheet in ballot.grades.items():
             candidate = name if self._crowd is None else None
             if isinstance(grade_or_sheet, Mapping):
                 for criterion, value in grade_or_sheet.items():
-                    _scale_of(criteria, criterion).add(value, candidate)
+                    criteria[criterion].add(value, candidate)
             else:
-                _scale_of(criteria, HOLISTIC).add(grade_or_sheet, candidate)
-
-    def scale(self) -> Scale:
-        """Recognise one scale for all reviewers of the source; see `scales`."""
-        return self._pool_scales().shared_scale
+                criteria[HOLISTIC].add(grade_or_sheet, candidate)
 
     def _pool_scales(self) -> Scales:
         criteria = self._pool_criteria(self._reviewers) if self._crowd is None else self._crowd
@@ -422,22 +422,15 @@ class GradeEvidence:
         reviewers: Iterable[str],
         kind: Mapping[str, int] = MappingProxyType({}),
         sizes: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
-    ) -> dict[str, _Criterion]:
+    ) -> _Criteria:
         """Pool reviewers' grades by criterion if their sizes match `kind`."""
-        result: dict[str, _Criterion] = {}
+        result = _new_criteria()
         for reviewer in reviewers:
             mine = sizes.get(reviewer, {})
             for criterion, reading in self._reviewers[reviewer].items():
                 if mine.get(criterion) == kind.get(criterion):
-                    _scale_of(result, criterion).merge(reading)
+                    result[criterion].merge(reading)
         return result
-
-
-def _scale_of(criteria: dict[str, _Criterion], name: str) -> _Criterion:
-    result = criteria.get(name)
-    if result is None:
-        result = criteria[name] = _Criterion()
-    return result
 
 
 def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
@@ -597,7 +590,7 @@ def recognise_scales(ballots: Iterable[Ballot]) -> list[Ballot]:
     Raises
     ------
     UnclearScale
-        As `GradeEvidence.scale`.
+        As `GradeEvidence.scales`.
     """
     grade_or_sheet, evidence = list(ballots), GradeEvidence()
     unknown = False

@@ -40,9 +40,6 @@ from numpy.typing import NDArray
 from witan.core.rules.pairwise import FOLLOWED
 from witan.errors import TooLarge
 
-CACHED = 12
-"""Largest size of a cached index table; larger ones are megabytes and rarely needed."""
-
 Cells = NDArray[Any]
 Index = NDArray[np.intp]
 
@@ -121,12 +118,9 @@ class Optima:
         return counted
 
 
+@lru_cache(maxsize=16)
 def layers_of(n_candidates: int) -> tuple[Layer, ...]:
     """Return the layers of sets of 1, 2, …, C candidates."""
-    return _kept_layers(n_candidates) if n_candidates <= CACHED else _layers(n_candidates)
-
-
-def _layers(n_candidates: int) -> tuple[Layer, ...]:
     sizes = np.bitwise_count(np.arange(1 << n_candidates))
     seats = np.arange(n_candidates)
     layers = []
@@ -135,9 +129,6 @@ def _layers(n_candidates: int) -> tuple[Layer, ...]:
         member = np.nonzero(sets[:, np.newaxis] >> seats & 1)[1].reshape(-1, size)
         layers.append(Layer(sets, member, sets[:, np.newaxis] ^ (1 << member)))
     return tuple(layers)
-
-
-_kept_layers = lru_cache(maxsize=None)(_layers)
 
 
 def optima_of(

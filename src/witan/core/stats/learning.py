@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from witan.core.stats.sums import HumanSums, Names
 
 PAIRS_OF_EQUALITY = 20.0
-"""Comparisons of average consistency credited to each reviewer before its own."""
+"""Comparisons of average consistency credited to each reviewer before its own.
+
+Such a prior has the variance p̄·(1 − p̄)/(k + 1) between reviewers. In a council of five models
+(Vicuna-80, judged in both orders; see the study in the documentation) they differ by a standard
+deviation of 0.16, which is k = 9 independent comparisons, and comparisons within one session vary
+about twice as much as independent ones do; hence 20.
+"""
 
 OrderKept = Mapping[str, tuple[int, int]]
 """Per reviewer: pairs judged alike in both orders, and pairs seen in both orders."""
@@ -45,14 +51,12 @@ unknown; the only council measured, with unequal models, has a larger one.
 """
 
 
-def consistency_weights(
-    order_kept: OrderKept, pairs_of_equality: float = PAIRS_OF_EQUALITY
-) -> dict[str, float]:
+def consistency_weights(order_kept: OrderKept) -> dict[str, float]:
     """Weigh reviewers by their order-consistency, shrunk toward equal.
 
     With h[r] pairs kept of n[r] compared, and p̄ = Σ h / Σ n of the whole panel,
 
-        weight[r] = (h[r] + k·p̄) / (n[r] + k) / p̄,    k = `pairs_of_equality`.
+        weight[r] = (h[r] + k·p̄) / (n[r] + k) / p̄,    k = `PAIRS_OF_EQUALITY`.
 
     This is the posterior mean of r's probability of keeping an opinion, relative to the panel's,
     under the prior Beta(k·p̄, k·(1 − p̄)). It is 1 without evidence, and for all if all are equally
@@ -64,12 +68,6 @@ def consistency_weights(
     ----------
     order_kept
         Per reviewer (h, n), counts of pairs; those of several sessions are added up.
-    pairs_of_equality
-        k > 0, in pairs. Such a prior has the variance p̄·(1 − p̄)/(k + 1) between reviewers. In a
-        council of five models (Vicuna-80, judged in both orders; see the study in the
-        documentation) they differ by a standard deviation of 0.16, which is k = 9 independent
-        comparisons, and comparisons within one session vary about twice as much as independent
-        ones do; hence 20.
 
     Returns
     -------
@@ -80,8 +78,7 @@ def consistency_weights(
     Raises
     ------
     InvalidParameter
-        If a count is negative, more pairs are kept than compared, or k is not a finite
-        number > 0.
+        If a count is negative, or more pairs are kept than compared.
 
     References
     ----------
@@ -89,7 +86,7 @@ def consistency_weights(
     (1975) 311–319, for shrinking proportions. Gelman et al., *Bayesian Data Analysis*, 3rd ed.
     (2013), ch. 5, for the beta-binomial model.
     """
-    _check(order_kept, pairs_of_equality)
+    _check(order_kept)
     n_kept = sum(same for same, _ in order_kept.values())
     n_compared = sum(compared for _, compared in order_kept.values())
     if n_kept == 0:
@@ -97,14 +94,12 @@ def consistency_weights(
     panel = n_kept / n_compared
     return {
         # Divide by the panel's share first, so that equal counts give exactly equal weights.
-        reviewer: (same / panel + pairs_of_equality) / (compared + pairs_of_equality)
+        reviewer: (same / panel + PAIRS_OF_EQUALITY) / (compared + PAIRS_OF_EQUALITY)
         for reviewer, (same, compared) in order_kept.items()
     }
 
 
-def learn_consistency(
-    sessions: Sequence[OrderKept], pairs_of_equality: float = PAIRS_OF_EQUALITY
-) -> list[dict[str, float]]:
+def learn_consistency(sessions: Sequence[OrderKept]) -> list[dict[str, float]]:
     """Weights per reviewer for each session, learned from all the *other* sessions.
 
     Parameters
@@ -126,7 +121,7 @@ def learn_consistency(
     compared: Counter[str] = Counter()
     for order_kept in sessions:
         # Checked one by one: in a sum, the other counts could hide a wrong one.
-        _check(order_kept, pairs_of_equality)
+        _check(order_kept)
         for reviewer, (alike, twice) in order_kept.items():
             same[reviewer] += alike
             compared[reviewer] += twice
@@ -136,13 +131,11 @@ def learn_consistency(
         for reviewer in compared:
             alike, twice = order_kept.get(reviewer, (0, 0))
             others[reviewer] = (same[reviewer] - alike, compared[reviewer] - twice)
-        estimates.append(consistency_weights(others, pairs_of_equality))
+        estimates.append(consistency_weights(others))
     return estimates
 
 
-def _check(order_kept: OrderKept, pairs_of_equality: float) -> None:
-    if not 0 < pairs_of_equality < float("inf"):
-        raise InvalidParameter("pairs_of_equality", pairs_of_equality, "a finite number > 0")
+def _check(order_kept: OrderKept) -> None:
     for reviewer, (same, compared) in order_kept.items():
         if not 0 <= same <= compared:
             raise InvalidParameter(

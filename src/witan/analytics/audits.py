@@ -17,7 +17,6 @@ from witan.analytics.sources import (
     explain_empty,
     open_source,
 )
-from witan.analytics.sums import Tables
 from witan.core.display import FrameSource, NotebookDisplay, list_names
 from witan.core.outcome import join_names
 from witan.core.stats import audit as core
@@ -27,19 +26,8 @@ from witan.core.stats.calibration import Calibration, calibrate
 from witan.core.stats.leaderboard import ALWAYS, Window
 from witan.core.stats.measures import Measure
 from witan.core.stats.sums import (
-    BallotSums,
     CalibrationSums,
-    CriterionSums,
-    GradingSums,
-    HumanSums,
-    LengthSums,
-    Names,
-    PanelSums,
-    PositionSums,
-    ReviewerSums,
     StandingSums,
-    UnitSums,
-    VoteSums,
     merge,
     present_name,
     rename_codes,
@@ -329,11 +317,12 @@ def audit_of(
             raise empty
         sums = source.sums(window)
         names = sums.names()
-        tables = sums.tables(*_KINDS, rule=BASE_RULE)
+        tables = sums.tables(*_TABLES.values(), CalibrationSums, rule=BASE_RULE)
         standings = rename_standings(
             sums, tables[StandingSums], BASE_RULE, 0, aliases=aliases, names=names
         )
-    measured = _audit_tables(tables, standings, aliases, names)
+    merged = {name: merge(tables[kind], aliases, names) for name, kind in _TABLES.items()}
+    measured = AuditTables(**merged | {"standings": standings})
     calibration = calibrate(tables[CalibrationSums], level=level)
     result = core.audit(
         measured, rename_codes(names, aliases), family_of, np.random.default_rng(SEED), level=level
@@ -361,39 +350,8 @@ def audit_of(
     )
 
 
-_KINDS = (
-    StandingSums,
-    BallotSums,
-    VoteSums,
-    ReviewerSums,
-    PositionSums,
-    LengthSums,
-    UnitSums,
-    CriterionSums,
-    GradingSums,
-    HumanSums,
-    PanelSums,
-    CalibrationSums,
-)
-"""The tables of an audit."""
-
-
-def _audit_tables(
-    sums: Tables, standings: StandingSums, aliases: Mapping[str, str], names: Names
-) -> AuditTables:
-    return AuditTables(
-        standings=standings,
-        ballots=merge(sums[BallotSums], aliases, names),
-        votes=merge(sums[VoteSums], aliases, names),
-        reviewers=merge(sums[ReviewerSums], aliases, names),
-        positions=merge(sums[PositionSums], aliases, names),
-        lengths=merge(sums[LengthSums], aliases, names),
-        units=sums[UnitSums],
-        criteria=sums[CriterionSums],
-        gradings=merge(sums[GradingSums], aliases, names),
-        humans=merge(sums[HumanSums], aliases, names),
-        panel=sums[PanelSums],
-    )
+_TABLES: Mapping[str, Any] = {each.name: each.type for each in fields(AuditTables)}
+"""The tables of an audit by their names in it."""
 
 
 def _family_of(

@@ -306,13 +306,9 @@ def check_exports(root: Path, lists: Lists, files: Mapping[str, FileSummary]) ->
                 is_listed = table in unmarked
             file_rows = None if expected_file is None else files.get(expected_file)
             if not is_listed or (file_rows is not None and file_rows.export is not None):
-                raise _mixed_error(root, file, table)
-
-
-def _mixed_error(root: Path, file: str, table: str) -> HistoryError:
-    problem = f"mixes tables of two exports: {file} has no matching {table}"
-    remedy = "wait for a running export to end, or export the history again"
-    return HistoryError(str(root), problem, remedy)
+                problem = f"mixes tables of two exports: {file} has no matching {table}"
+                remedy = "wait for a running export to end, or export the history again"
+                raise HistoryError(str(root), problem, remedy)
 
 
 def _missing_rows(
@@ -382,12 +378,6 @@ BALLOTS_AT_ONCE = 400_000
 """Number of ballots summed together, which limits memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Day:
-    day: date
-    ballots: int
-
-
 class Lake:
     """A folder of Parquet files in the columns of `TABLES`.
 
@@ -425,7 +415,7 @@ class Lake:
                     summaries[path.relative_to(self.folder).as_posix()] = summary
         check_complete(self.folder, lists, summaries)
         check_exports(self.folder, lists, summaries)
-        self._days = [_Day(day, ballots) for day, ballots in sorted(days.items())]
+        self._ballots_by_day = sorted(days.items())
 
     def _find_files(self, lists: Lists) -> dict[str, tuple[Path, ...]]:
         """Return the files of each table; refuse a table without any."""
@@ -467,13 +457,13 @@ class Lake:
         """
         cuts: list[datetime] = []
         n_ballots = 0
-        for day in self._days:
-            midnight = datetime(day.day.year, day.day.month, day.day.day, tzinfo=UTC)
-            pieces = -(-day.ballots // self._at_once)
-            if n_ballots + day.ballots > self._at_once:
+        for day, n_of_day in self._ballots_by_day:
+            midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+            pieces = -(-n_of_day // self._at_once)
+            if n_ballots + n_of_day > self._at_once:
                 cuts += [midnight + timedelta(days=1) * piece / pieces for piece in range(pieces)]
                 n_ballots = 0
-            n_ballots += day.ballots
+            n_ballots += n_of_day
         return _split_window(window, cuts)
 
     def check_duplicates(self) -> None:

@@ -17,7 +17,7 @@ from functools import partial
 from glob import escape
 from pathlib import Path
 from threading import RLock, Thread
-from types import MappingProxyType, ModuleType, TracebackType
+from types import MappingProxyType, ModuleType
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -104,12 +104,7 @@ class LakeEngine(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _check_codes(self, columns: Columns, codes: Set[int]) -> None:

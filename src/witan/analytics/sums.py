@@ -372,7 +372,6 @@ ORDER BY s.session
 
 
 def _days(first: int, last: int) -> dict[str, int]:
-    """Return the first day of spans, and the day after the last."""
     return {"since": first * CACHE_DAYS, "until": (last + 1) * CACHE_DAYS}
 
 

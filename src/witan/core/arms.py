@@ -254,15 +254,6 @@ def _words(text: str) -> list[str]:
     return [word for word in kept.split() if word not in _ARTICLES]
 
 
-def check_reference(reference: str) -> str:
-    """Explain why a reference answer cannot be matched; "" if it can."""
-    n_words = len(_words(reference))
-    if not n_words:
-        return "has no word"
-    too_long = n_words > MOST_WORDS
-    return f"has {n_words} words, more than the {MOST_WORDS} that are matched" if too_long else ""
-
-
 def matches_reference(text: str, reference: str) -> bool:
     """True if a text contains a reference answer's words in a row.
 
@@ -306,7 +297,10 @@ def check_references(references: Mapping[int, str | None]) -> None:
         expected = "jury or votes: no row has a right answer in the field reference"
         raise InvalidParameter("measure", "references", expected)
     for row, reference in references.items():
-        if reference is not None and (why := check_reference(reference)):
+        n_words = 1 if reference is None else len(_words(reference))
+        if reference is not None and not 1 <= n_words <= MOST_WORDS:
+            many = f"has {n_words} words, more than the {MOST_WORDS} that are matched"
+            why = many if n_words else "has no word"
             expected = f"a short answer, as this one {why}; else have judges read the references"
             raise InvalidParameter(f"the reference of row {row}", reference[:60], expected)
 

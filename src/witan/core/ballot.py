@@ -620,15 +620,12 @@ def read_record(record: Mapping[str, Any]) -> Ballot:
         if reader is not None and value is not None:
             values[reader[0]] = reader[1](value)
     if "reviewer" not in values:
-        raise Unreadable("reviewer", f"is missing; {_written_fields(record)} who cast the ballot")
+        names = ", ".join(list(record)[:8])
+        present = f"the record has {names}" if names else "the record is empty"
+        raise Unreadable("reviewer", f"is missing; {present}; expected who cast the ballot")
     if "groups" not in values and not values["grades"]:
         _suspect_a_typing_error(record)
     return Ballot(**values)
-
-
-def _written_fields(record: Mapping[str, Any]) -> str:
-    names = ", ".join(list(record)[:8])
-    return f"the record has {names}; expected" if names else "the record is empty; expected"
 
 
 def _suspect_a_typing_error(record: Mapping[str, Any]) -> None:

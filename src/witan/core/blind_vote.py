@@ -1,6 +1,6 @@
 """A person's votes: blind sheet, ranking, and comparison with panels."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -398,38 +398,23 @@ def vote_record(votes: Sequence[ComparedVote], *, level: float = 0.95) -> VoteRe
     periods = []
     for since, group in groupby(ordered, key=lambda each: each.at.strftime(form)):
         members = [*group]
-        shares = (_share(members, pairs, level) for pairs in (_all_pairs, _clear, _close))
-        periods.append(VotePeriod(since, len(members), *shares))
+        periods.append(VotePeriod(since, len(members), *_shares(members, level)))
     judged = [each for each in ordered if each.match.same_best is not None]
     return VoteRecord(
         len(ordered),
-        _share(ordered, _all_pairs, level),
-        _share(ordered, _clear, level),
-        _share(ordered, _close, level),
+        *_shares(ordered, level),
         _rate([(int(bool(each.match.same_best)), 1) for each in judged], "votes", level),
         tuple(periods),
     )
 
 
-def _all_pairs(match: PanelMatch) -> tuple[int, int]:
-    return match.pairs_alike, match.pairs_decided
-
-
-def _clear(match: PanelMatch) -> tuple[int, int]:
-    return match.clear_alike, match.clear_decided
-
-
-def _close(match: PanelMatch) -> tuple[int, int]:
-    return (
-        match.pairs_alike - match.clear_alike,
-        match.pairs_decided - match.clear_decided,
-    )
-
-
-def _share(
-    votes: Sequence[ComparedVote], pairs: Callable[[PanelMatch], tuple[int, int]], level: float
-) -> Measure:
-    return _rate([pairs(each.match) for each in votes], "pairs", level)
+def _shares(votes: Sequence[ComparedVote], level: float) -> tuple[Measure, Measure, Measure]:
+    """Measure agreement on all pairs, on those clear to the panel, and on the others."""
+    matches = [each.match for each in votes]
+    pairs = [(match.pairs_alike, match.pairs_decided) for match in matches]
+    clear = [(match.clear_alike, match.clear_decided) for match in matches]
+    close = [(a - b, n - m) for (a, n), (b, m) in zip(pairs, clear, strict=True)]
+    return _rate(pairs, "pairs", level), _rate(clear, "pairs", level), _rate(close, "pairs", level)
 
 
 def _rate(hits_and_cases: Sequence[tuple[int, int]], of: str, level: float) -> Measure:

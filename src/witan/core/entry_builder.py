@@ -271,7 +271,9 @@ class Block:
             by_name = {line.candidate: line.score for line in outcome.standings}
             scores: list[Number] | None = [by_name.get(name) for name in electorate.candidates]
         else:
-            scores = self._score_rows(rule)[column]
+            if rule not in self._scores:
+                self._scores[rule] = self._count_scores(RULES[rule])
+            scores = self._scores[rule][column]
         if scores is None:
             return []
         wins = (
@@ -377,11 +379,6 @@ class Block:
             ranked = self._n_votes(RULES["borda"])
             return [[n > 0 and len(row) - row.count(0) > 1 for n in row] for row in ranked]
         return [[True] * self.profile.n_candidates] * self.profile.n_sessions
-
-    def _score_rows(self, rule: str) -> list[list[Number] | None]:
-        if rule not in self._scores:
-            self._scores[rule] = self._count_scores(RULES[rule])
-        return self._scores[rule]
 
     def _count_scores(self, rule: Rule) -> list[list[Number] | None]:
         """Score each session; None: the rule cannot count it."""
@@ -618,15 +615,13 @@ class _Counting:
             return
         halves_to_compare = [halves[column] for column in several]
         if fits is None:
-            fits = self._fits(halves_to_compare, _part(profile, several))
+            rule = RULES["calibrated" if self.settings.rule == AUTO else self.settings.rule]
+            electorates = [half.electorate for half in halves_to_compare]
+            fits = fits_of(electorates, _part(profile, several), rule)
         else:
             fits = [fits[column] for column in several]
         for half, noise in zip(halves_to_compare, noise_of(fits), strict=True):
             half.noise = noise
-
-    def _fits(self, halves: Sequence[_Half], profile: Profile) -> Sequence[Fitted]:
-        rule = RULES["calibrated" if self.settings.rule == AUTO else self.settings.rule]
-        return fits_of([half.electorate for half in halves], profile, rule)
 
     def _entries(self, number: int, halves: Sequence[_Half]) -> Entries:
         session_ballots, model_names = self.casts[number], self.named[number]
@@ -692,7 +687,9 @@ def _session_entry(ballots: SessionBallots, models: _Half | None) -> SessionEntr
     if models is not None:
         kendall_w, noise = models.kendall_w, models.noise
         if models.outcome is not None:
-            agreement = _agreement(models.outcome)
+            lines = [line for line in models.outcome.standings if line.rank == 1 and line.votes > 0]
+            leads = [line.p_best for line in lines if line.p_best is not None]
+            agreement = max(leads, default=None)
     return SessionEntry(
         session=ballots.session,
         at=ballots.at,
@@ -702,11 +699,6 @@ def _session_entry(ballots: SessionBallots, models: _Half | None) -> SessionEntr
         agreement=agreement,
         noise=noise,
     )
-
-
-def _agreement(outcome: Outcome) -> float | None:
-    leads = [line.p_best for line in outcome.standings if line.rank == 1 and line.votes > 0]
-    return max((p for p in leads if p is not None), default=None)
 
 
 def _concordances(halves: Sequence[_Half], profile: Profile) -> list[float | None]:

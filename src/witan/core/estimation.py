@@ -416,8 +416,11 @@ def estimate(
     if pass_mark is not None and not is_graded:
         expected = "none: the jury, or people, gave no grades to compare with it"
         raise InvalidParameter("pass_mark", pass_mark, expected)
-    counts = _count_sessions(electorates)
-    if not (systems := _most_frequent(counts)):
+    by_models = [one for one in electorates if "model" in one.kinds]
+    counts = Counter(name for one in by_models for name in one.candidates)
+    enough = [name for name, count in counts.items() if count >= MIN_CLUSTERS]
+    systems = sorted(enough, key=lambda name: (-counts[name], name))[:MOST_SYSTEMS]
+    if not systems:
         needed = f"a system needs ballots of models in {MIN_CLUSTERS} sessions (rows of a batch)"
         found = f"none here has them in more than {max(counts.values(), default=0)}"
         has_names = bool(electorates[0].session)
@@ -628,17 +631,6 @@ def are_graded(everyone: Sequence[Electorate]) -> bool:
         if graded < voted:
             graded.update(v.kind for v in electorate.votes if not np.isnan(v.grades).all())
     return graded == voted
-
-
-def _most_frequent(counts: Mapping[str, int]) -> list[str]:
-    """List systems with enough sessions, those with the most first."""
-    enough = [name for name, count in counts.items() if count >= MIN_CLUSTERS]
-    return sorted(enough, key=lambda name: (-counts[name], name))[:MOST_SYSTEMS]
-
-
-def _count_sessions(everyone: Sequence[Electorate]) -> Counter[str]:
-    """Count each system's sessions with ballots of models."""
-    return Counter(name for one in everyone if "model" in one.kinds for name in one.candidates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -410,11 +410,9 @@ class _Group:
 
     @property
     def n_sessions(self) -> int:
-        """Number of sessions."""
         return len(self.numbers)
 
     def can_spare(self, size: int) -> bool:
-        """True if this many reviewers can be drawn."""
         return self.n_reviewers >= size + (MIN_OTHERS if self.people is None else 0)
 
     def draw(self, size: int, draws: int, rng: "np.random.Generator") -> Iterator[_Draw]:

@@ -707,21 +707,19 @@ def fit_parts(counted: BatchCount, fits: Sequence[Fitted] | None = None) -> list
             profile = profile.take(np.array(members))
         one = counted.electorates[members[0]]
         values = opinion_rows(one) if paired and unit == "ranks" else None
-        evidence = _Evidence(fit, profile, unit, values)
         parts.append(
-            _fit_sessions(counted.settings, np.array(members), evidence, models, paired=paired)
+            _fit_sessions(
+                counted.settings,
+                np.array(members),
+                fit,
+                profile,
+                unit=unit,
+                models=models,
+                values=values,
+                paired=paired,
+            )
         )
     return parts
-
-
-@dataclass(frozen=True, slots=True)
-class _Evidence:
-    """A fit and its data: the profile, or rows of it."""
-
-    fit: AdditiveFit
-    profile: Profile
-    unit: Unit
-    values: Floats | None = None
 
 
 def _fit_copies(counted: BatchCount, column: int, unit: Unit, models: float) -> FittedSessions:
@@ -733,28 +731,31 @@ def _fit_copies(counted: BatchCount, column: int, unit: Unit, models: float) -> 
     judged, places = np.unique(np.array(electorate.stands_for, dtype=np.intp), return_inverse=True)
     profile = counted.profile.take(slice(column, column + 1)).keep_candidates(judged)
     fit = fit_grades(profile) if unit == "grades" else fit_ranks(profile)
-    evidence = _Evidence(fit, profile, unit)
-    fitted = _fit_sessions(counted.settings, np.array([column]), evidence, models, paired=False)
+    at = np.array([column])
+    fitted = _fit_sessions(counted.settings, at, fit, profile, unit=unit, models=models)
     return replace(fitted, places=places)
 
 
 def _fit_sessions(
     settings: Settings,
     columns: NDArray[np.intp],
-    evidence: _Evidence,
-    models: float,
+    fit: AdditiveFit,
+    profile: Profile,
     *,
-    paired: bool,
+    unit: Unit,
+    models: float,
+    values: Floats | None = None,
+    paired: bool = False,
 ) -> FittedSessions:
     """Add prior and shared error; `models` is the models' share of reviewers.
 
-    The models' shared error affects a mean in proportion to their share; people have none.
+    The models' shared error affects a mean in proportion to their share; people have none. The fit
+    is of `values`, if given, otherwise of the profile.
     """
-    profile, unit = evidence.profile, evidence.unit
     prior = prior_of(settings.prior, unit, profile.n_candidates, is_paired=paired)
     shared = rho_of(settings.rho, unit)
     present = profile.mask_weighed(profile.grade_mask if unit == "grades" else profile.rank_mask)
-    values, design = evidence.values, None
+    design = None
     if values is None:
         design = design_effect(profile.weights)
         values = adjusted_grades(profile) if unit == "grades" else -profile.ranks
@@ -762,7 +763,7 @@ def _fit_sessions(
     if profile.n_candidates > 1:
         own = PairEvidence.of(values, prior, is_repeated=bool(settings.looks))
     uncertainty = Uncertainty.of(
-        evidence.fit,
+        fit,
         present.sum(axis=0),
         shared=models**2 * shared / (1 - shared),
         prior=prior,

@@ -22,7 +22,6 @@ from witan.core.scale import (
     LOWEST,
     NATIVE,
     NUMBER_TYPES,
-    Range,
     grade_on,
     is_empty,
     may_be_typing_error,
@@ -320,19 +319,13 @@ class _Reader:
         grade_value = grade_on(within, grade)
         if grade_value is None:
             if not is_empty(grade):
-                self._warn_unreadable(ballot, name, grade)
+                typo = " (a typing error?)" if may_be_typing_error(grade) else ""
+                self._warn(ballot, f"grades {name!r} {_shorten(grade)}, not a grade{typo}; dropped")
             return None
         if grade_value[1]:
-            self._warn_outside(ballot, name, grade, within)
+            problem = f"grades {name!r} {_shorten(grade)}, outside the scale {within}"
+            self._warn(ballot, f"{problem}; its nearer end counts")
         return grade_value[0]
-
-    def _warn_unreadable(self, ballot: Ballot, name: str, grade: object) -> None:
-        typo = " (a typing error?)" if may_be_typing_error(grade) else ""
-        self._warn(ballot, f"grades {name!r} {_shorten(grade)}, not a grade{typo}; dropped")
-
-    def _warn_outside(self, ballot: Ballot, name: str, grade: object, within: Range) -> None:
-        problem = f"grades {name!r} {_shorten(grade)}, outside the scale {within}"
-        self._warn(ballot, f"{problem}; its nearer end counts")
 
     def _find_omissions(self, ballot: Ballot, grades: Mapping[str, float]) -> list[str]:
         """Find ungraded candidates on the sheet of a grading ballot.
@@ -379,22 +372,18 @@ class _Reader:
 
     @cached_property
     def criteria(self) -> set[str]:
-        """The criteria of the rubric."""
         return {criterion.name for criterion in self.counting.rubric.criteria}
 
     @cached_property
     def guards(self) -> Mapping[str, None]:
-        """The criteria of ceilings, in the order of the ceilings."""
         return dict.fromkeys(ceiling.criterion for ceiling in self.counting.rubric.ceilings)
 
     @cached_property
     def counted_ballots(self) -> list[Ballot]:
-        """Ballots of positive weight, without abstentions."""
         return [ballot for ballot in self.ballots if not ballot.abstained and ballot.weight > 0]
 
     @cached_property
     def graded_candidates(self) -> set[str]:
-        """Candidates with at least one grade."""
         return {name for b in self.counted_ballots for name in b.grades if _has_grade(b, name)}
 
     @cached_property

@@ -568,7 +568,6 @@ class Outcomes:
         return self._chosen(self.first_lines)
 
     def _chosen(self, lines: Flags) -> list[tuple[str, ...]]:
-        """Return the candidates of some lines, session by session."""
         return [tuple(compress(*each)) for each in zip(self.names, lines.T.tolist(), strict=True)]
 
     @cached_property

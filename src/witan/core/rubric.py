@@ -207,7 +207,9 @@ def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
             total += criterion.weight * grade
             weight_given += criterion.weight
     if n_criteria_read != len(grades):
-        _refuse_unknown(rubric, grades)
+        criterion_names = [criterion.name for criterion in rubric.criteria]
+        unknown = next(name for name in grades if name not in criterion_names)
+        raise UnknownName("criterion", unknown, criterion_names)
     if 2.0 * weight_given < rubric.total_weight - ROUNDING:
         return Overall(None, None)
     value = round(total / weight_given * GRAIN) / GRAIN
@@ -247,13 +249,6 @@ def trips(rubric: Rubric, value: float, grades: Mapping[str, float]) -> Ceiling 
         if grades.get(ceiling.criterion, HIGHEST) < ceiling.below:
             return ceiling
     return None
-
-
-def _refuse_unknown(rubric: Rubric, grades: Mapping[str, float]) -> None:
-    criterion_names = [criterion.name for criterion in rubric.criteria]
-    for name in grades:
-        if name not in criterion_names:
-            raise UnknownName("criterion", name, criterion_names)
 
 
 def _naming_problems(rubric: Rubric) -> Iterator[str]:

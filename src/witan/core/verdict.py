@@ -433,25 +433,19 @@ class PanelMean:
         return self.df >= MIN_DF and self.std_error > 0
 
     @property
-    def reach(self) -> float:
-        """Half the width of the interval; requires `is_inferable`."""
-        level = look_level(self.level, self.looks, self.shared)
-        return t_quantile((1 + level) / 2, self.df) * self.std_error
-
-    @property
     def interval(self) -> Interval | None:
         """The interval of the mean; None: too few reviewers."""
         if not self.is_inferable:
             return None
-        reach = self.reach
+        level = look_level(self.level, self.looks, self.shared)
+        reach = t_quantile((1 + level) / 2, self.df) * self.std_error
         return Interval(self.mean - reach, self.mean + reach, self.level)
 
     def grade(self) -> MeanGrade:
         """The mean grade, with its interval clipped to the scale."""
-        interval = None
-        if self.is_inferable:
-            reach = self.reach
-            low, high = max(self.mean - reach, NATIVE.low), min(self.mean + reach, NATIVE.high)
+        interval = self.interval
+        if interval is not None:
+            low, high = max(interval.low, NATIVE.low), min(interval.high, NATIVE.high)
             interval = Interval(low, high, self.level)
         mean = min(max(self.mean, NATIVE.low), NATIVE.high)  # corrections may leave the scale
         return MeanGrade(mean, interval, self.n)
@@ -574,7 +568,6 @@ class _Panel:
 
     @property
     def decision_level(self) -> float:
-        """Probability required for a decision at each look."""
         return decision_level(self.level, self.settings.looks, self.rho / (1 - self.rho))
 
     def correct(self, grades: Sequence[float]) -> Sequence[float]:

@@ -121,7 +121,6 @@ class _Failures:
         self._sessions: dict[str, list[str]] = {}
 
     def add(self, candidate: str, session: str) -> None:
-        """Add one result."""
         self._sessions.setdefault(candidate, []).append(session)
 
     def note(self, report: ProblemReport) -> None:
@@ -248,7 +247,6 @@ def _juror_grades(score: object) -> Reviews:
 
 
 def _is_simulated(score: object) -> bool:
-    """Check whether scripts cast the ballots behind a score of ours."""
     return _jury_metadata(score).get(SIMULATED) is True
 
 

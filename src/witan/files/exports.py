@@ -114,14 +114,16 @@ def write_sessions(sessions: Iterable[SessionImport], path: str | Path) -> int:
     `.gz` and `.zst` are compressed; ``-`` is standard output. The file is replaced atomically. An
     import gives the same sessions, and another export the same bytes.
     """
-    return write_lines((session_line(one) for one in sessions), path)
+    return write_lines(map(_session_line, sessions), path)
 
 
-def session_line(one: SessionImport) -> str:
-    """Return one whole session as a JSON line, with any events."""
+def _session_line(one: SessionImport) -> str:
+    """Return one whole session as a JSON line, with any events and people's votes."""
     if one.session_record is None:
         return dumps(imported_object(one))
-    return record_with_votes(one.session_record, one.ballots)
+    line = session_to_json(one.session_record)
+    votes = [ballot_fields(ballot) for ballot in one.ballots if ballot.kind == "human"]
+    return line if not votes else f'{line[:-1]}, "{VOTES}": {dumps(votes)}}}'
 
 
 def imported_object(one: SessionImport) -> dict[str, Any]:
@@ -176,13 +178,6 @@ def write_battles(
     a battle.
     """
     return write_lines(map(dumps, _all_battles(sessions, on_skip)), path)
-
-
-def record_with_votes(session: Session, ballots: Iterable[Ballot]) -> str:
-    """Return the record of a council session, followed by people's votes."""
-    line = session_to_json(session)
-    votes = [ballot_fields(ballot) for ballot in ballots if ballot.kind == "human"]
-    return line if not votes else f'{line[:-1]}, "{VOTES}": {dumps(votes)}}}'
 
 
 def ballot_fields(ballot: Ballot) -> dict[str, Any]:

@@ -583,7 +583,11 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
         check_format(format)
     columns = columns or {}
     check_columns(columns)
-    _check_prefix(session_prefix)
+    try:
+        session_name("session_prefix", session_prefix)
+    except Unreadable as flaw:
+        expected = "text allowed in a name"
+        raise InvalidParameter("session_prefix", session_prefix, expected) from flaw
     scales = Scale.parse(scale) if isinstance(scale, str) else scale, None
 
     def sessions() -> Iterator[SessionImport]:
@@ -600,13 +604,6 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
                     yield _complete(extra.join_session(one), category, at, session_prefix)
 
     return sessions()
-
-
-def _check_prefix(prefix: str) -> None:
-    try:
-        session_name("session_prefix", prefix)
-    except Unreadable as flaw:
-        raise InvalidParameter("session_prefix", prefix, "text allowed in a name") from flaw
 
 
 def _complete(

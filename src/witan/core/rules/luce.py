@@ -360,7 +360,7 @@ def conclude(
     score = _level(np.where(has_votes, score, np.nan))
     spread = _centred_variance(information, has_votes, clustered_information)
     known = has_votes & (n_voted > 1)
-    joined = _connected_pairs(edges)
+    joined = closure(edges | np.eye(len(edges), dtype=np.bool_)[:, :, np.newaxis])
     apart = ~joined & has_votes[:, np.newaxis] & has_votes
     diagonal = np.arange(len(score))
     joined[diagonal, diagonal] = False
@@ -400,8 +400,3 @@ def _level(score: Array) -> Array:
     levelled = np.full_like(score, np.nan)
     np.put_along_axis(levelled, order, np.where(np.isnan(ascending), np.nan, lowest), axis=0)
     return levelled
-
-
-def _connected_pairs(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Pairs connected by comparisons, shape (C, C, S), diagonal included."""
-    return closure(edges | np.eye(len(edges), dtype=np.bool_)[:, :, np.newaxis])

@@ -213,17 +213,13 @@ def kendall_ws(profile: Profile) -> list[float | None]:
     if n_ballots < 2 or n_candidates < 2:
         return [None] * profile.n_sessions
     if n_ballots * (n_ballots - 1) // 2 > MOST_PAIRS:
-        return [_w_of_session(profile, column) for column in range(profile.n_sessions)]
+        return [kendall_w(profile.ranks[:, :, column]) for column in range(profile.n_sessions)]
     ws: list[float | None] = []
     step = max(1, BLOCK_CELLS // (n_ballots * n_candidates**2))
     for start in range(0, profile.n_sessions, step):
         places = profile.places[:, :, start : start + step].astype(np.int32)
         ws += [None if isnan(w) else w for w in _w_of_block(places).tolist()]
     return ws
-
-
-def _w_of_session(profile: Profile, column: int) -> float | None:
-    return kendall_w(profile.ranks[:, :, column])
 
 
 def _w_of_block(places: NDArray[np.int32]) -> Floats:

@@ -225,7 +225,6 @@ def _mean(values: Floats, present: Mask) -> Floats:
 
 
 def _divide(values: Floats, present: Mask) -> Floats:
-    """Divide a mean into each row's part."""
     return np.asarray(values / np.maximum(present.sum(axis=0), 1))
 
 

@@ -161,10 +161,6 @@ class OpenedFile:
         self.head = []
         return lines
 
-    def push_back(self, lines: list[bytes]) -> None:
-        """Push lines back, to be read again."""
-        self.head = lines
-
     def _decode(self, raw: bytes, number: int) -> str:
         try:
             return raw.decode()

@@ -76,7 +76,7 @@ def read_table(source: OpenedFile) -> BallotTable | None:
     lines = source.read_lines(MAX_TABLE_BYTES)
     table = None if lines is None else _table(lines)
     if lines is not None and table is None:
-        source.push_back(lines)
+        source.head = lines  # to be read again
     return table
 
 

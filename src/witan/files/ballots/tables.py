@@ -597,7 +597,6 @@ class _Form:
 
     @property
     def column_owner(self) -> str:
-        """Return what grade columns are named after: judges or models."""
         return "judge" if self.format == "csv-judges" else "model"
 
     def find_grade_columns(self, sample: Sequence[Sequence[str]], path: str) -> list[int]:

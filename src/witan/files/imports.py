@@ -337,7 +337,6 @@ def read_ballot_pieces(
         yield from _scale(_read_long(content, report), report, scales)
     else:
         parts = scaled_ballots(content, columns, report, scales, by_session=True)
-        turn = _piece(content.source)
         first = next(parts, None)
         if isinstance(first, BallotTable):  # of the entire file
             for session, ballots in first.by_session().items():
@@ -345,30 +344,25 @@ def read_ballot_pieces(
         elif first is not None:
             each = cast("Iterator[Ballot]", chain([first], parts))
             for _, rows_of_session in groupby(each, key=_ABOUT_SESSION):
-                yield turn(*rows_of_session)
+                yield _piece(content.source.stem, *rows_of_session)
 
 
-def _piece(source: OpenedFile) -> Any:
-    """Return a function to convert ballots to a partial session."""
-    stem = source.stem
-
-    def of(*ballots: Ballot) -> SessionImport:
-        first = ballots[0]
-        if not first.session:
-            ballots = tuple([replace(ballot, session=stem) for ballot in ballots])
-        simulated = is_simulated(first)
-        if simulated:
-            ballots = tuple([unmark_simulated(ballot) for ballot in ballots])
-        return SessionImport(
-            first.session or stem,
-            first.at,
-            first.question or "",
-            first.category,
-            ballots,
-            simulated=simulated,
-        )
-
-    return of
+def _piece(stem: str, *ballots: Ballot) -> SessionImport:
+    """Convert ballots of one session to a partial session, by default named after the file."""
+    first = ballots[0]
+    if not first.session:
+        ballots = tuple([replace(ballot, session=stem) for ballot in ballots])
+    simulated = is_simulated(first)
+    if simulated:
+        ballots = tuple([unmark_simulated(ballot) for ballot in ballots])
+    return SessionImport(
+        first.session or stem,
+        first.at,
+        first.question or "",
+        first.category,
+        ballots,
+        simulated=simulated,
+    )
 
 
 _ABOUT_SESSION = attrgetter("session", "at", "question", "category", "notes")
@@ -380,7 +374,7 @@ def _read_long(content: Content, report: ProblemReport) -> Iterator[SessionImpor
     rows, columns = content.long_rows(report)
     for ballot in read_long(collect_lengths(rows, columns, lengths), columns, report):
         # All rows are read before the first ballot is yielded.
-        piece = _piece(content.source)(ballot)
+        piece = _piece(content.source.stem, ballot)
         lengths_by_candidate = [
             (c, lengths.get((ballot.session, c))) for c in ballot.candidate_names()
         ]
@@ -401,18 +395,15 @@ class _Log:
 
     def pieces(self, report: ProblemReport) -> Iterator[SessionImport]:
         """Yield the ballots, and further data of their sessions."""
-        turn = _piece(self._source)
         for ballot in read_council_log(tap_objects(self._source, self._read_line), report):
             yield from self._pieces()
             if self._line is not None:
                 yield _texts_of_session(ballot.session, self._line)
                 self._line = None
-            needs_note = self._expected_answer is not None and ballot.notes is None
-            yield turn(
-                replace(ballot, notes=f"expected answer: {self._expected_answer}")
-                if needs_note
-                else ballot
-            )
+            cast_ballot = ballot
+            if self._expected_answer is not None and ballot.notes is None:
+                cast_ballot = replace(ballot, notes=f"expected answer: {self._expected_answer}")
+            yield _piece(self._source.stem, cast_ballot)
         yield from self._pieces()
 
     def _read_line(self, record: dict[str, Any]) -> None:

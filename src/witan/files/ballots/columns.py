@@ -522,7 +522,8 @@ def csv_rows(
                 if overflow and not blank:
                     report(start, _too_wide(len(row), width))
                 elif not blank:
-                    yield start, replace_commas(_pad(row, width), numeric)
+                    padded = (row + [""] * (width - len(row)))[:width]
+                    yield start, replace_commas(padded, numeric)
                 start = rows.line_num + 1
             return
         except csv.Error as error:
@@ -530,10 +531,6 @@ def csv_rows(
             problem = BARE_CR if "new-line character" in str(error) else problem
             report(start, Unreadable(None, problem))
             start = rows.line_num + 1
-
-
-def _pad(row: list[str], width: int) -> list[str]:
-    return row if len(row) == width else (row + [""] * (width - len(row)))[:width]
 
 
 def _unescape_row(row: list[str]) -> list[str]:

@@ -29,6 +29,9 @@ from witan.files.ballots.columns import (
     text_of,
 )
 from witan.files.ballots.opening import (
+    PARQUET,
+    SQLITE,
+    ZIP,
     OpenedFile,
     inspect_samples,
     is_array,
@@ -64,14 +67,6 @@ _SHAPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "csv-pairs": ("a row per comparison", ("reviewer", "first", "second", "outcome")),
 }
 """Format → description of a row, and required columns."""
-
-
-def missing_table(path: str, first: str) -> BallotFileError:
-    """Return the error for text without a table header."""
-    text = first if len(first) <= 60 else first[:60] + "…"
-    expected = "columns such as session, reviewer, candidate and grade"
-    problem = f"is not recognised as ballots; its first line is {text!r}; expected JSON objects, a "
-    return BallotFileError(path, f"{problem}PrefLib header, or a table with {expected}")
 
 
 def unknown_table(path: str, names: Sequence[str], columns: Mapping[str, str]) -> BallotFileError:
@@ -155,7 +150,11 @@ def recognise(source: OpenedFile, columns: Mapping[str, str]) -> str:
         sample = dialect.rows(source.peek_lines(1 + below + SAMPLE)[1 + below :], len(names))
         shape = table_format(names, sample, columns, source.path)
         if shape is None and len(names) < 2:
-            raise missing_table(source.path, "".join(names))
+            text = "".join(names)
+            text = text if len(text) <= 60 else text[:60] + "…"
+            problem = f"is not recognised as ballots; its first line is {text!r}; expected JSON "
+            problem += "objects, a PrefLib header, or a table with columns such as session, "
+            raise BallotFileError(source.path, f"{problem}reviewer, candidate and grade")
         if shape is None:
             raise unknown_table(source.path, names, columns)
     return shape
@@ -351,7 +350,7 @@ def content_of(
     """Detect a file's format, or use the caller's; None if empty."""
     if source.is_empty:
         return None
-    if source.is_sqlite:
+    if source.begins_with(SQLITE):
         way = Way(
             "import the content of a history: ",
             {"history": source.path},
@@ -360,9 +359,9 @@ def content_of(
             command=True,
         )
         raise BallotFileError(source.path, _IS_A_HISTORY, remedy=Remedy(way))
-    if source.is_zip:
+    if source.begins_with(ZIP):
         return Content("inspect", inspect_samples(source), columns)
-    if source.is_parquet or format == "parquet":
+    if source.begins_with(PARQUET) or format == "parquet":
         table = open_parquet(source)
         shape = None if format == "parquet" else format
         shape = shape or _table_format(table, columns, source.path)

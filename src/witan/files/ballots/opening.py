@@ -65,9 +65,8 @@ class Bounds:
             raise TooLarge(quantity, most + 1, most, REMEDY)
 
 
-_GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
-_SQLITE = b"SQLite format 3\0"
-_ZIP = b"PK\x03\x04"
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+PARQUET, SQLITE, ZIP = b"PAR1", b"SQLite format 3\0", b"PK\x03\x04"
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _CHUNK = 1 << 18
 
@@ -93,20 +92,9 @@ class OpenedFile:
         """True if it has no bytes."""
         return not self._peek()
 
-    @property
-    def is_parquet(self) -> bool:
-        """Detect Parquet by the first bytes."""
-        return self._peek().startswith(_PARQUET)
-
-    @property
-    def is_sqlite(self) -> bool:
-        """Detect a SQLite database, such as a history, by the first bytes."""
-        return self._peek().startswith(_SQLITE)
-
-    @property
-    def is_zip(self) -> bool:
-        """Detect a ZIP archive by the first bytes."""
-        return self._peek().startswith(_ZIP)
+    def begins_with(self, mark: bytes) -> bool:
+        """True if its first bytes are the mark of a format."""
+        return self._peek().startswith(mark)
 
     def first_line(self) -> str | None:
         """Peek at the first non-blank line, if any.
@@ -191,16 +179,15 @@ def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Ite
         Limits on its content; by default none.
     """
     with ExitStack() as stack:
-        if isinstance(path, str | Path):
-            name, stem = str(path), _stem(str(path))
-            if name == "-":
+        name = str(path) if isinstance(path, str | Path) else str(getattr(path, "name", "<stream>"))
+        stem = _stem(name)
+        try:
+            if not isinstance(path, str | Path):
+                stream = _binary(path)
+            elif name == "-":
                 name, stem, stream = "standard input", "stdin", _binary(sys.stdin)
             else:
-                stream = stack.enter_context(_open_file(name))
-        else:
-            name = str(getattr(path, "name", "<stream>"))
-            stem, stream = _stem(name), _binary(path)
-        try:
+                stream = stack.enter_context(Path(name).open("rb"))
             unpacked_stream = _to_utf8(name, _unpack(name, stream))
         except _READ_ERRORS as error:
             raise unreadable_file("be read", name, error) from error
@@ -217,13 +204,6 @@ def _stem(name: str) -> str:
     if path.suffix in (".gz", ".zst"):
         path = path.with_suffix("")
     return path.stem
-
-
-def _open_file(name: str) -> BinaryIO:
-    try:
-        return Path(name).open("rb")
-    except OSError as error:
-        raise unreadable_file("be read", name, error) from error
 
 
 def unreadable_file(do: str, path: str, error: BaseException) -> BallotFileError:

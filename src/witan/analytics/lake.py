@@ -135,9 +135,10 @@ def constants(files: Iterable[Path], columns: Collection[str]) -> Mapping[str, i
     values: dict[str, set[int | None]] = {name: set() for name in columns}
     for file in files:
         metadata = arrow().parquet.read_metadata(file)
-        for group in range(metadata.num_row_groups):
-            for name, value in _constants_of_group(metadata.row_group(group), columns):
-                values[name].add(value)
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            for column in map(group.column, range(group.num_columns if group.num_rows else 0)):
+                if column.path_in_schema in columns:
+                    values[column.path_in_schema].add(_single_value(column.statistics))
     return {
         name: value
         for name, distinct in values.items()
@@ -145,19 +146,12 @@ def constants(files: Iterable[Path], columns: Collection[str]) -> Mapping[str, i
     }
 
 
-def _constants_of_group(group: Any, columns: Collection[str]) -> Iterable[tuple[str, int | None]]:
-    """Yield each column's single value in a row group, or None."""
-    for at in range(group.num_columns if group.num_rows else 0):
-        column = group.column(at)
-        if column.path_in_schema in columns:
-            statistics = column.statistics
-            has_limits = (
-                statistics is not None and statistics.has_min_max and statistics.has_null_count
-            )
-            is_single = (
-                has_limits and statistics.null_count == 0 and statistics.min == statistics.max
-            )
-            yield column.path_in_schema, int(statistics.min) if is_single else None
+def _single_value(statistics: Any) -> int | None:
+    """Return the only value of a column in a row group, if its statistics show one."""
+    if statistics is None or not (statistics.has_min_max and statistics.has_null_count):
+        return None
+    is_single = statistics.null_count == 0 and statistics.min == statistics.max
+    return int(statistics.min) if is_single else None
 
 
 FOLDER = "_exports"
@@ -204,23 +198,6 @@ class _MissingFile:
     """Path of the list."""
 
 
-def begin_list(root: Path, source: str) -> None:
-    """List an export as incomplete, unless an earlier one is complete."""
-    path = _path(root, source)
-    if not path.exists():
-        _write_list(path, _FileList(complete=False, files=()))
-
-
-def write_list(root: Path, source: str, files: Sequence[ListedFile]) -> None:
-    """List the files of an export, all or none."""
-    order = sorted(files, key=lambda one: (TABLES_BY_DAY.index(_table(one.file)), one.file))
-    _write_list(_path(root, source), _FileList(complete=True, files=tuple(order)))
-
-
-def _path(root: Path, source: str) -> Path:
-    return root / FOLDER / f"{source}.json"
-
-
 def _table(file: str) -> str:
     return file.partition("/")[0]
 
@@ -245,11 +222,6 @@ def _write_files(writes: Mapping[Path, Callable[[Path], object]]) -> None:
             # The cause of the failed write may also prevent the deletion.
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
-
-
-def read_lists(root: Path) -> Lists:
-    """Read all lists, by path; call this before reading files."""
-    return {path: _read_list(path) for path in sorted((root / FOLDER).glob("*.json"))}
 
 
 def check_complete(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -> None:
@@ -401,7 +373,9 @@ class Lake:
         arrow()
         self._at_once = ballots_at_once
         self.folder = Path(folder)
-        lists = read_lists(self.folder)
+        # An export writes its files before its list, so the lists are read first.
+        list_paths = sorted((self.folder / FOLDER).glob("*.json"))
+        lists = {path: _read_list(path) for path in list_paths}
         self.files = self._find_files(lists)
         days: dict[date, int] = {}
         summaries: dict[str, FileSummary] = {}
@@ -632,8 +606,10 @@ def write_lake(history: History, folder: str | Path, *, source: str | None = Non
     database, root = history.database, Path(folder)
     name = f"{code_of(database.location):014x}" if source is None else source
     files_written, sessions = list[ListedFile](), 0
+    list_path = root / FOLDER / f"{name}.json"
     try:
-        begin_list(root, name)
+        if not list_path.exists():
+            _write_list(list_path, _FileList(complete=False, files=()))
         with database.snapshot():
             names = database.rows("SELECT code, name FROM names ORDER BY code")
             codes = {"code": [row[0] for row in names], "name": [row[1] for row in names]}
@@ -647,7 +623,8 @@ def write_lake(history: History, folder: str | Path, *, source: str | None = Non
                     (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).date(),
                     name,
                 )
-        write_list(root, name, files_written)
+        files_written.sort(key=lambda one: (TABLES_BY_DAY.index(_table(one.file)), one.file))
+        _write_list(list_path, _FileList(complete=True, files=tuple(files_written)))
         _remove_others(root, name, {root / one.file for one in files_written})
     except OSError as error:
         problem = f"cannot be written: {error.strerror or error}"

@@ -402,7 +402,9 @@ class SparkLake(LakeEngine):
                     _GLOB_CHARACTERS.sub(r"\\\1", path.absolute().as_posix()) for path in paths
                 ]
                 # With a schema, Spark does not have to read it from the files.
-                rows = self._session.read.schema(_columns_of(table)).parquet(*files)
+                kinds = TABLES[table].items()
+                schema = ", ".join(f"{name} {_spark_type(kind)}" for name, kind in kinds)
+                rows = self._session.read.schema(schema).parquet(*files)
                 constant_columns = constants(paths, FILTER_COLUMNS & TABLES[table].keys())
                 _replace_constants(rows, table, constant_columns).createOrReplaceTempView(
                     f"lake_{table}"
@@ -473,10 +475,6 @@ _TYPES = {
     "float64": "DOUBLE",
     "string": "STRING",
 }
-
-
-def _columns_of(table: str) -> str:
-    return ", ".join(f"{name} {_spark_type(kind)}" for name, kind in TABLES[table].items())
 
 
 def _spark_type(kind: str) -> str:

@@ -478,7 +478,8 @@ class CachedEngine(SqlEngine):
         columns = self.columns(*query.restrict(packed, condition))
         if unchanged is not None:
             columns = _join([unchanged.columns, columns])
-        return _pack(columns, states)
+        order = np.argsort(columns["bucket"], kind="stable")
+        return _Packed(states, {name: _narrow(cells[order]) for name, cells in columns.items()})
 
     def _digest(self, query: SumQuery, category: str | None) -> str:
         """Return a digest of the query, its views and Witan's version."""
@@ -577,12 +578,6 @@ class _Packed(NamedTuple):
         return _Packed(unchanged, {name: column[rows] for name, column in self.columns.items()})
 
 
-def _pack(columns: Columns, states: Mapping[int, int]) -> _Packed:
-    """Pack columns, with rows in the order of buckets."""
-    order = np.argsort(columns["bucket"], kind="stable")
-    return _Packed(states, {name: _narrow(column[order]) for name, column in columns.items()})
-
-
 def _narrow(column: NDArray[Any]) -> NDArray[Any]:
     """Return a column in the narrowest type that contains the same numbers."""
     if column.dtype.kind != "i":
@@ -591,13 +586,9 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
             single = column.astype("<f4")
         return single if np.array_equal(single, column) else column
     low, high = (column.min(), column.max()) if len(column) else (0, 0)
-    fits = (kind for kind in ("i1", "<i2", "<i4") if _contains(kind, low, high))
-    return column.astype(next(fits, "<i8"))
-
-
-def _contains(kind: str, low: int, high: int) -> bool:
-    limits = np.iinfo(kind)
-    return bool(limits.min <= low and high <= limits.max)
+    narrow = (np.iinfo(kind) for kind in ("i1", "<i2", "<i4"))
+    fits = (limits.dtype for limits in narrow if limits.min <= low and high <= limits.max)
+    return column.astype(next(fits, np.dtype("<i8")))
 
 
 def _decompress(body: bytes) -> _Packed | None:

@@ -344,7 +344,7 @@ class _Reader:
         unknown = [
             name
             for name in ballot.grades
-            if name not in grades and (not stated or _has_unreadable_grade(ballot, name))
+            if name not in grades and not (stated and all(_are_graded(ballot, name)))
         ]
         if others := [name for name in unknown if name in self.seats and name not in own]:
             names_text = ", ".join(map(repr, others))
@@ -384,7 +384,9 @@ class _Reader:
 
     @cached_property
     def graded_candidates(self) -> set[str]:
-        return {name for b in self.counted_ballots for name in b.grades if _has_grade(b, name)}
+        return {
+            name for b in self.counted_ballots for name in b.grades if any(_are_graded(b, name))
+        }
 
     @cached_property
     def judged_candidates(self) -> set[str]:
@@ -541,19 +543,11 @@ class _Reader:
         self.warnings.append(f"the ballot of {ballot.reviewer} {problem}")
 
 
-def _has_unreadable_grade(ballot: Ballot, name: str) -> bool:
-    grades = _grades_by_criterion(ballot, name)
-    return not all(_is_graded(ballot, grades, criterion) for criterion in grades)
-
-
-def _has_grade(ballot: Ballot, name: str) -> bool:
-    grades = _grades_by_criterion(ballot, name)
-    return any(_is_graded(ballot, grades, criterion) for criterion in grades)
-
-
-def _grades_by_criterion(ballot: Ballot, name: str) -> Mapping[str, float | str]:
+def _are_graded(ballot: Ballot, name: str) -> list[bool]:
+    """Test which grades of a candidate can be read."""
     grade = ballot.grades[name]
-    return grade if isinstance(grade, Mapping) else {HOLISTIC: grade}
+    grades = grade if isinstance(grade, Mapping) else {HOLISTIC: grade}
+    return [_is_graded(ballot, grades, criterion) for criterion in grades]
 
 
 def _is_graded(ballot: Ballot, grades: Mapping[str, float | str], criterion: str) -> bool:

@@ -199,7 +199,10 @@ class Outcomes:
         """Fields of `Standing` of all lines by session, with intervals as mappings."""
         best = self._line(self.inference.beliefs.p_best)
         barred = self.gate_failures & np.isfinite(best).any(axis=0)
-        coverage = self._coverage()
+        offered = np.array([e.offered for e in self.count.electorates], dtype=np.int64)
+        offered = self._line(offered.reshape(self.seats.shape[::-1]).T)
+        share = np.minimum(1.0, self.votes / np.maximum(offered, 1))
+        coverage = np.where(offered > 0, share, 0.0)
         following, voted = np.zeros(self.votes.shape, dtype=np.bool_), self.votes > 0
         following[:-1] = ~self.superiority.diagonal(1).T & voted[:-1] & voted[1:]
         grades = self._line(self._mean_grades())
@@ -248,11 +251,6 @@ class Outcomes:
             if score is not None:
                 line |= {name: say(score, len(self.seats)) for name, say in restatements.items()}
         return details
-
-    def _coverage(self) -> Floats:
-        offered = np.array([e.offered for e in self.count.electorates], dtype=np.int64)
-        offered = self._line(offered.reshape(self.seats.shape[::-1]).T)
-        return np.where(offered > 0, np.minimum(1.0, self.votes / np.maximum(offered, 1)), 0.0)
 
     def _confidence(self, coverage: Floats) -> NDArray[Any]:
         """Describe coverage in words; with only one reviewer it is low."""

@@ -103,9 +103,11 @@ def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     wins = counts.wins + 0.5 * counts.level
     has_votes = candidates_with_votes(profile)
     strength, information = fit_matchups(wins, ghost_wins, has_votes)
-    clustered = pair_information(
-        strength, matchups(_cluster_weights(profile)).comparisons, ghost_wins, has_votes
-    )
+    weights = (profile.rank_mask.sum(axis=1) + 1) / 3
+    if profile.weights is not None:
+        weights = profile.weights * weights
+    met = matchups(profile.replace_weights(weights)).comparisons
+    clustered = pair_information(strength, met, ghost_wins, has_votes)
     return conclude(strength, information, has_votes, counts.comparisons > 0, clustered)
 
 
@@ -186,14 +188,6 @@ def plackett_luce(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     for ballot in profile.mask_weighed(profile.rank_mask):
         met |= ballot[:, np.newaxis] & ballot
     return conclude(strength, information, has_votes, met, information)
-
-
-def _cluster_weights(profile: Profile) -> Profile:
-    """Reweight ballots by the correlation of their pairs."""
-    inflation = (profile.rank_mask.sum(axis=1) + 1) / 3
-    return profile.replace_weights(
-        inflation if profile.weights is None else profile.weights * inflation
-    )
 
 
 def _check_prior(ghost_wins: float) -> None:

@@ -203,10 +203,6 @@ def _whole_numbers(column: Any) -> NDArray[np.integer[Any]] | None:
     return numbers if numbers.dtype.kind in "iu" else None
 
 
-def _empty_index() -> Index:
-    return defaultdict(count().__next__)
-
-
 def _number(name: str, column: Any) -> tuple[Codes, list[Any]]:
     """Number a column's different values: codes by cell, values by code.
 
@@ -222,7 +218,7 @@ def _number(name: str, column: Any) -> tuple[Codes, list[Any]]:
         return codes, list(values)
     if isinstance(column, np.ndarray) and column.dtype.kind == "U":
         column = column.tolist()  # iterating over numpy is slow
-    index = _empty_index()
+    index: Index = defaultdict(count().__next__)
     return _look_up(name, column, index), list(index)
 
 

@@ -117,22 +117,28 @@ def learn_consistency(sessions: Sequence[OrderKept]) -> list[dict[str, float]]:
     InvalidParameter
         As `consistency_weights` does.
     """
-    same: Counter[str] = Counter()
-    compared: Counter[str] = Counter()
     for order_kept in sessions:
         # Checked one by one: in a sum, the other counts could hide a wrong one.
         _check(order_kept)
-        for reviewer, (alike, twice) in order_kept.items():
-            same[reviewer] += alike
-            compared[reviewer] += twice
+    total = _add_up(sessions)
     estimates = []
     for order_kept in sessions:
         others = {}
-        for reviewer in compared:
+        for reviewer, (same, compared) in total.items():
             alike, twice = order_kept.get(reviewer, (0, 0))
-            others[reviewer] = (same[reviewer] - alike, compared[reviewer] - twice)
+            others[reviewer] = (same - alike, compared - twice)
         estimates.append(consistency_weights(others))
     return estimates
+
+
+def _add_up(sessions: Iterable[OrderKept]) -> dict[str, tuple[int, int]]:
+    same: Counter[str] = Counter()
+    compared: Counter[str] = Counter()
+    for order_kept in sessions:
+        for reviewer, (alike, twice) in order_kept.items():
+            same[reviewer] += alike
+            compared[reviewer] += twice
+    return {reviewer: (same[reviewer], n) for reviewer, n in compared.items()}
 
 
 def _check(order_kept: OrderKept) -> None:
@@ -552,16 +558,10 @@ def learn_weights(electorates: Sequence[Electorate]) -> list[Mapping[str, float]
     list of mapping
         Reviewer → weight, aligned with `electorates`.
     """
-    same: Counter[str] = Counter()
-    compared: Counter[str] = Counter()
-    for electorate in electorates:
-        for reviewer, (alike, twice) in electorate.order_kept.items():
-            same[reviewer] += alike
-            compared[reviewer] += twice
-    order_kept = {reviewer: (same[reviewer], n) for reviewer, n in compared.items()}
+    sessions = [electorate.order_kept for electorate in electorates]
     reviewers = {name for electorate in electorates for name in electorate.reviewers}
-    if known_by_order(order_kept, reviewers):
-        return [*learn_consistency([electorate.order_kept for electorate in electorates])]
+    if known_by_order(_add_up(sessions), reviewers):
+        return [*learn_consistency(sessions)]
     return learn_reliability(electorates)
 
 

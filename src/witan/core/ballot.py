@@ -422,13 +422,14 @@ def length(field: str, value: object) -> int:
 def session_name(field: str, value: str) -> str:
     """Strip a session's name; reject one too long for a history."""
     stripped = value.strip()
-    if "\0" in stripped or not _is_text(stripped):
+    if "\0" in stripped or not is_text(stripped):
         problem = f"is {stripped[:40]!r}; expected a name without NUL and broken characters"
         raise Unreadable(field, problem)
     return stripped
 
 
-def _is_text(value: str) -> bool:
+def is_text(value: str) -> bool:
+    """True without unpaired surrogates, so that UTF-8 can encode it."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -488,17 +488,14 @@ def collect_sessions(
                 )
                 pending_sessions, size = [], 0
         pending_sessions.sort(key=itemgetter(0))
-        rows = merge(_restore_pieces(scratch_database), pending_sessions, key=itemgetter(0))
+        on_disk: Iterator[Any] = scratch_database.execute(
+            "SELECT number, body FROM pieces ORDER BY number, place"
+        )
+        # They were pickled above, into a file without a name.
+        restored = ((number, pickle.loads(body)) for number, body in on_disk)  # noqa: S301
+        rows = merge(restored, pending_sessions, key=itemgetter(0))
         for _, group in groupby(rows, key=itemgetter(0)):
             yield _join_pieces([piece for _, piece in group])
-
-
-def _restore_pieces(scratch_database: sqlite3.Connection) -> Iterator[tuple[int, SessionImport]]:
-    rows: Iterator[Any] = scratch_database.execute(
-        "SELECT number, body FROM pieces ORDER BY number, place"
-    )
-    # They were pickled above, into a file without a name.
-    return ((number, pickle.loads(body)) for number, body in rows)  # noqa: S301
 
 
 def _join_pieces(pieces: list[SessionImport]) -> SessionImport:

@@ -36,6 +36,7 @@ from witan.files.ballots.opening import (
     inspect_samples,
     is_array,
     is_spread,
+    json_object,
     open_source,
     unfold_objects,
 )
@@ -229,7 +230,7 @@ def _json_format(source: OpenedFile, first: str, columns: Mapping[str, str]) -> 
         remedy = Remedy(Way("import the ballots with ", {attachment_kind: path}))
         raise BallotFileError(path, f"contains {attachment_kind} and no ballots", remedy=remedy)
     names = list(record)
-    sample = [_object(line) for line in source.peek_lines(SAMPLE)]
+    sample = [json_object(line) or {} for line in source.peek_lines(SAMPLE)]
     rows = [[text_of(each.get(name)) for name in names] if each else [] for each in sample]
     shape = table_format(names, rows, columns, source.path)
     if shape is None and "reviewer" not in record and not columns:
@@ -237,14 +238,6 @@ def _json_format(source: OpenedFile, first: str, columns: Mapping[str, str]) -> 
             return "jsonl"  # the first line is reported, and the ballots below it are still read
         raise unknown_table(source.path, names, columns)
     return shape or "jsonl"
-
-
-def _object(line: str) -> Mapping[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        record = None
-    return record if isinstance(record, dict) else {}
 
 
 def _record_format(record: Mapping[str, Any]) -> str | None:

@@ -381,14 +381,16 @@ def is_spread(first: str, source: OpenedFile) -> bool:
     if not next_lines:
         return False
     is_new_object = next_lines[0].startswith("{") and not first.endswith((":", ","))
-    return first.endswith("[") or not (is_new_object or _is_object(next_lines[0]))
+    return first.endswith("[") or not (is_new_object or json_object(next_lines[0]) is not None)
 
 
-def _is_object(line: str) -> bool:
+def json_object(line: str) -> dict[str, Any] | None:
+    """Return the JSON object on a line, if it is one."""
     try:
-        return isinstance(json.loads(line), dict)
+        record = json.loads(line)
     except (RecursionError, ValueError):
-        return False
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def unfold_objects(source: OpenedFile) -> OpenedFile:
@@ -406,11 +408,8 @@ def tap_objects(source: OpenedFile, on_object: Callable[[dict[str, Any]], None])
 
 def _tap(source: OpenedFile, on_object: Callable[[dict[str, Any]], None]) -> Iterator[str]:
     for line in source.lines():
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            record = None  # the reader of the line reports the problem
-        if isinstance(record, dict):
+        record = json_object(line)
+        if record is not None:  # otherwise the reader of the line reports the problem
             on_object(record)
         yield line
 

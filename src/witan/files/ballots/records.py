@@ -17,6 +17,7 @@ from witan.core.ballot import (
     Ballot,
     BallotTable,
     Unreadable,
+    is_text,
     read_record,
     scale_record,
     to_record,
@@ -130,7 +131,7 @@ def objects(source: OpenedFile, report: ProblemReport) -> Iterator[tuple[int, di
                 report(number, _not_json(f"extra text after the object at column {end + 1}"))
             elif type(record) is not dict:
                 report(number, Unreadable(None, "is not a JSON object; expected {…} on each line"))
-            elif "\\u" in line and not _is_text(record):
+            elif "\\u" in line and not is_text(json.dumps(record, ensure_ascii=False)):
                 report(number, _not_json("it contains an unpaired surrogate"))
             else:
                 yield number, record
@@ -138,14 +139,6 @@ def objects(source: OpenedFile, report: ProblemReport) -> Iterator[tuple[int, di
 
 def _not_json(reason: str) -> Unreadable:
     return Unreadable(None, f"is not JSON ({reason}); expected one JSON object per line")
-
-
-def _is_text(record: dict[str, Any]) -> bool:
-    try:
-        json.dumps(record, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _rename(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:

@@ -84,6 +84,15 @@ class TestRecording:
 
         assert counts == [1, 1, 1]
 
+    def test_a_history_is_created_without_a_folder_for_temporary_files(
+        self, witan, seats, place, tmp_path, monkeypatch
+    ):
+        """Such as in a container whose only writable folder is that of the history."""
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+
+        assert witan("ask", "Is it so?", *seats).status == 0
+        assert place.exists()
+
     def test_recording_can_be_switched_off_by_setting(self, witan, seats, place, monkeypatch):
         """Until a history is named explicitly."""
         monkeypatch.setenv("WITAN_HISTORY_ENABLED", "false")

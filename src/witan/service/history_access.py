@@ -206,7 +206,7 @@ def _open_writable(config: "Config", say: Callable[[str], None]) -> "History":
 def open_stand_in(config: "Config") -> "tuple[History, TemporaryDirectory[str]] | None":
     """Open an empty history in place of one that does not exist yet.
 
-    None if it exists or cannot be created.
+    None if it exists or cannot be created, or if there is no folder for temporary files.
     """
     from tempfile import TemporaryDirectory
 
@@ -219,7 +219,10 @@ def open_stand_in(config: "Config") -> "tuple[History, TemporaryDirectory[str]] 
     above = next(each for each in file.absolute().parents if is_path(each))
     if not (above.is_dir() and os.access(above, os.W_OK)):
         return None
-    folder = TemporaryDirectory(prefix="witan-")
+    try:
+        folder = TemporaryDirectory(prefix="witan-")
+    except OSError:
+        return None
     with ExitStack() as undo:
         undo.callback(folder.cleanup)
         history = History.open(Path(folder.name) / "history.sqlite")

@@ -1,7 +1,7 @@
 """Money and calls of a session: reservations, settlements and checks of bills."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import fsum, inf
 from typing import NamedTuple, Self, TypeVar
 
@@ -15,19 +15,6 @@ ROUNDING_USD = 1e-9
 
 NO_USAGE = Usage(0, 0)
 UNKNOWN_USAGE = Usage()
-
-
-@dataclass(frozen=True, slots=True)
-class Bill:
-    """US dollars of known cost, and number of calls of unknown cost."""
-
-    known_usd: float
-    unknown_calls: int
-
-    @property
-    def total_usd(self) -> float | None:
-        """The sum, or None if some call's cost is unknown."""
-        return None if self.unknown_calls else self.known_usd
 
 
 class Amount(NamedTuple):
@@ -80,7 +67,6 @@ class Purse:
         self._max_usd = max_usd
         self._known_usd = spent_usd
         self._reserved_usd = 0.0
-        self._unknown_calls = 0
 
     def reserve(self, member: Member, call: Call) -> "Reservation":
         """Set aside the maximum cost of a call.
@@ -100,10 +86,6 @@ class Purse:
         if worst is not None:
             self._reserved_usd += worst
         return Reservation(self, member, worst)
-
-    def total(self) -> Bill:
-        """The bill of finished calls."""
-        return Bill(self._known_usd, self._unknown_calls)
 
     def price(self, member: Member) -> Price | None:
         """Return a member's price unless its server's bills contradict it."""
@@ -130,7 +112,6 @@ class Purse:
     def close_reservation(self, worst_usd: float | None, cost: float | None) -> None:
         """Close a reservation; an unknown cost stays reserved."""
         if cost is None:
-            self._unknown_calls += 1
             return
         self._known_usd += cost
         if worst_usd is not None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import chain
 from math import ceil, comb, inf
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -386,47 +387,34 @@ class _Planner:
 
     def review_lines(self, sizes: Sequence[tuple[SeatLike, Sizes]]) -> list[PlanLine]:
         """Return the reviews of every seat with answers to review, then repairs."""
-        reviewing = [(seat, self._sheet(seat), each) for seat, each in sizes if each]
-        reviews = [
-            line
-            for seat, sheet, each in reviewing
-            for line in self._reviews_of(seat, sheet, [size for size, _ in each])
-        ]
-        return [
-            *self._weigh(reviews, [seat for seat, _, _ in reviewing]),
-            *(
-                self._repairs(seat, sheet, [size for _, size in each])
-                for seat, sheet, each in reviewing
-            ),
-        ]
+        adaptive = self._procedure.spend == "adaptive"
+        seats, reviews, repairs = [], [], []
+        for seat, each in sizes:
+            if each:
+                sheet, prompts = self._sheet(seat), [size for size, _ in each]
+                # A review that may not be needed has a line of its own.
+                parts = [[size] for size in prompts] if adaptive else [prompts]
+                seats.append(seat)
+                reviews.append([self._reviews(seat, sheet, part) for part in parts])
+                repairs.append(self._repairs(seat, sheet, [size for _, size in each]))
+        if adaptive and reviews:
+            return [*self._weigh(reviews, seats), *repairs]
+        return [*chain.from_iterable(reviews), *repairs]
 
-    def _reviews_of(
-        self, seat: SeatLike, sheet: _Unwritten, sizes: Sequence[int]
+    def _weigh(
+        self, lines: Sequence[Sequence[PlanLine]], seats: Sequence[SeatLike]
     ) -> list[PlanLine]:
-        """Return a seat's reviews, in a line each if not certain."""
-        if self._procedure.spend != "adaptive":
-            return [self._reviews(seat, sheet, sizes)]
-        return [self._reviews(seat, sheet, [size]) for size in sizes]
-
-    def _weigh(self, lines: list[PlanLine], seats: Sequence[SeatLike]) -> list[PlanLine]:
         """Estimate the probability of each review, in asking order."""
         counting = self._procedure.counting
-        if self._procedure.spend != "adaptive" or not lines:
-            return lines
         rho = rho_of(counting.rho, "grades" if self._procedure.asks_grades else "ranks")
         chances = p_asked(counting.looks, len(self._blank.seats), counting.level, rho / (1 - rho))
-        turns = {seat.name: [line for line in lines if line.seat == seat.name] for seat in seats}
-        n_turns = max(map(len, turns.values()))
+        turns = {seat.name: own for seat, own in zip(seats, lines, strict=True)}
+        n_turns = max(map(len, lines))
         queue = [turns[seat.name][at] for seat, at in order_sheets(seats, counting, n_turns)]
         likely = [
             replace(line, probability=chance) for line, chance in zip(queue, chances, strict=False)
         ]
         return [*likely, *queue[len(likely) :]]
-
-    def synthesis_lines(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
-        """Return the calls for the final answer, if a chairman writes one."""
-        needs_chairman = self._procedure.synthesis and self._procedure.mode != "best"
-        return self._synthesis(chairmen) if needs_chairman else []
 
     def answers(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
         """Return the answers of a seat, one per round."""
@@ -472,8 +460,13 @@ class _Planner:
             sum([expected for _, expected in tokens], 0.0),
         )
 
-    def _synthesis(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
-        """Return every chairman, then the dearest member; only the first is certain."""
+    def synthesis_lines(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
+        """Return every chairman, then the dearest member; only the first is certain.
+
+        None writes if there is no final answer, or the best one is used.
+        """
+        if not self._procedure.synthesis or self._procedure.mode == "best":
+            return []
         answers = self._all_answers
         blank, repair = self._blank.synthesis()
         size, unwritten = blank + answers.most, answers.most + self._blank.standings()

@@ -1,10 +1,9 @@
 """Limits of a provider: concurrent calls, and calls per minute."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from math import inf, sqrt
-from types import TracebackType
 from typing import Protocol
 
 import anyio
@@ -175,16 +174,25 @@ class Throttle:
         self._next_time = -inf
         self._paused_until = -inf
 
-    @property
-    def limit_number(self) -> int:
-        """Number of the limit that slots are taken under now."""
-        return self._limit.number
+    @asynccontextmanager
+    async def slot(self) -> AsyncGenerator[None, None]:
+        """Hold a slot for one call, in order of arrival.
 
-    def slot(self) -> "_Slot":
-        """Hold a slot for one call, in order of arrival."""
-        return _Slot(self)
+        Its reply or error tells what the provider handles.
+        """
+        if not self._take_free_slot():
+            await self._wait_for_slot()
+        number = self._limit.number
+        try:
+            yield
+            self._note_reply()
+        except ModelError as error:
+            self._note_failure(error, number)
+            raise
+        finally:
+            self._release()
 
-    def take_free_slot(self) -> bool:
+    def _take_free_slot(self) -> bool:
         """Take a free slot unless calls wait for one; return whether taken."""
         if (
             self._n_waiting
@@ -196,7 +204,7 @@ class Throttle:
         self._in_flight += 1
         return True
 
-    async def wait_for_slot(self) -> None:
+    async def _wait_for_slot(self) -> None:
         """Wait in line for a slot."""
         self._n_waiting += 1
         try:
@@ -217,14 +225,6 @@ class Throttle:
             finally:
                 if not is_due:
                     self._release()
-
-    def free_slot(self, number: int, error: BaseException | None) -> None:
-        """Free a slot; its reply or error tells what the provider handles."""
-        if error is None:
-            self._note_reply()
-        elif isinstance(error, ModelError):
-            self._note_failure(error, number)
-        self._release()
 
     @contextmanager
     def spare_slot(self) -> Iterator[bool]:
@@ -303,25 +303,6 @@ class Throttle:
             self._limit.note_refusal(number, self._in_flight - 1)
         elif error.status is None and not error.transient:  # a timeout or an unusable reply
             self._note_reply()
-
-
-class _Slot:
-    """A slot for one call, freed at the end of the block."""
-
-    __slots__ = ("_number", "_throttle")
-
-    def __init__(self, throttle: Throttle) -> None:
-        self._throttle = throttle
-
-    async def __aenter__(self) -> None:
-        if not self._throttle.take_free_slot():
-            await self._throttle.wait_for_slot()
-        self._number = self._throttle.limit_number
-
-    async def __aexit__(
-        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
-    ) -> None:
-        self._throttle.free_slot(self._number, error)
 
 
 class Throttles:

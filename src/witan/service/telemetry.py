@@ -2,13 +2,12 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from witan.deliberation import events as e
 from witan.deliberation.call_headers import TraceContext
-from witan.deliberation.ports import Expense, Seat, SystemClock
+from witan.deliberation.ports import Seat, SystemClock
 from witan.errors import MissingExtra
 from witan.version import __version__
 
@@ -26,6 +25,11 @@ _log = logging.getLogger("witan.telemetry")
 
 _Doing = tuple[str, str, int]
 """A call: stage, seat, round."""
+
+_Success = e.AnswerDone | e.BallotCast | e.SynthesisDone
+
+_End = _Success | e.AnswerFailed | e.BallotAbstained | e.SynthesisFailedOver
+"""An event that ends a call."""
 
 
 def is_configured() -> bool:
@@ -101,20 +105,6 @@ class _Session:
         self._root: Span | None = None
         self._seats: dict[str, Seat] = {}
         self._open: dict[_Doing, Span] = {}
-        self._ends: Mapping[type[e.Event], Callable[[Any], None]] = {
-            e.AnswerDone: lambda event: self._end("answer", event.seat, event.spent, event.round),
-            e.AnswerFailed: lambda event: self._end(
-                "answer", event.seat, event.spent, event.round, failure=_failure_kind(event)
-            ),
-            e.BallotCast: lambda event: self._end("review", event.seat, event.spent, event.round),
-            e.BallotAbstained: lambda event: self._end(
-                "review", event.seat, event.spent, event.round, failure=_failure_kind(event)
-            ),
-            e.SynthesisDone: lambda event: self._end("synthesis", event.chairman, event.spent),
-            e.SynthesisFailedOver: lambda event: self._end(
-                "synthesis", event.chairman, event.spent, failure=_failure_kind(event)
-            ),
-        }
 
     def hear(self, event: e.Event) -> None:
         """Start or end the spans of an event."""
@@ -127,11 +117,14 @@ class _Session:
                 self._begin("review", event.seat, event.round)
             case e.SynthesisStarted(chairman=str()):
                 self._begin("synthesis", event.chairman or "")
+            case e.AnswerDone() | e.AnswerFailed():
+                self._end(event, "answer", event.seat, event.round)
+            case e.BallotCast() | e.BallotAbstained():
+                self._end(event, "review", event.seat, event.round)
+            case e.SynthesisDone() | e.SynthesisFailedOver():
+                self._end(event, "synthesis", event.chairman or "")
             case e.SessionClosed():
                 self._close(event)
-            case _:
-                if (end := self._ends.get(type(event))) is not None:
-                    end(event)
 
     def _open_session(self, event: e.SessionOpened) -> None:
         self._seats = {seat.name: seat for seat in (*event.seats, *event.callable_seats)}
@@ -168,18 +161,11 @@ class _Session:
             },
         )
 
-    def _end(
-        self,
-        stage: str,
-        name: str | None,
-        expense: Expense,
-        number: int = 1,
-        *,
-        failure: str | None = None,
-    ) -> None:
-        span = self._open.pop((stage, name or "", number), None)
+    def _end(self, event: _End, stage: str, name: str, number: int = 1) -> None:
+        span = self._open.pop((stage, name, number), None)
         if span is None:
             return
+        expense = event.spent
         attributes = {
             "gen_ai.usage.input_tokens": expense.usage.input_tokens,
             "gen_ai.usage.output_tokens": expense.usage.output_tokens,
@@ -187,7 +173,7 @@ class _Session:
             "witan.attempts": expense.calls,
         }
         span.set_attributes({key: value for key, value in attributes.items() if value is not None})
-        if failure is not None:
+        if (failure := _failure_kind(event)) is not None:
             _fail(span, failure)
         span.end()
 
@@ -226,12 +212,9 @@ def _model(seat: Seat) -> str:
     return seat.name if provider in ("script", "cmd") else model or seat.name
 
 
-def _failure_kind(event: e.AnswerFailed | e.BallotAbstained | e.SynthesisFailedOver) -> str | None:
-    """Return the kind of failure, without its text.
-
-    The text may quote a model.
-    """
-    if isinstance(event, e.BallotAbstained) and not event.awaited:
+def _failure_kind(event: _End) -> str | None:
+    """Return the kind of failure, without its text, which may quote a model; None: none."""
+    if isinstance(event, _Success) or (isinstance(event, e.BallotAbstained) and not event.awaited):
         return None
     return "over_budget" if event.over_budget else "failed"
 

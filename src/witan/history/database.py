@@ -15,7 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache, lru_cache, partial, wraps
+from functools import cache, lru_cache, wraps
 from pathlib import Path
 from secrets import token_hex
 from socket import gethostname
@@ -52,22 +52,6 @@ def translating(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenat
             raise translated from translated.__cause__ or error
 
     return translate
-
-
-class _Transaction:
-    """A block of statements, or a part of the block around it."""
-
-    __slots__ = ("_enter", "_is_outer", "_leave")
-
-    def __init__(self, enter: Callable[[], bool], leave: Callable[[bool, bool], None]) -> None:
-        self._enter, self._leave = enter, leave
-        self._is_outer = False
-
-    def __enter__(self) -> None:
-        self._is_outer = self._enter()
-
-    def __exit__(self, kind: object, *failure: object) -> None:
-        self._leave(self._is_outer, kind is None)
 
 
 class Database(ABC):
@@ -217,7 +201,7 @@ class Database(ABC):
         wait
             Seconds to wait for locks, without a message; None: `lock_seconds`.
         """
-        return _Transaction(partial(self._begin_block, write=True, wait=wait), self._end_block)
+        return self._block(write=True, wait=wait)
 
     def beat(self) -> float | None:
         """Send this process's heartbeat, if it is due.
@@ -251,7 +235,17 @@ class Database(ABC):
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Read one consistent state while others write."""
-        return _Transaction(partial(self._begin_block, write=False, wait=None), self._end_block)
+        return self._block(write=False)
+
+    @contextmanager
+    def _block(self, *, write: bool, wait: float | None = None) -> Iterator[None]:
+        is_outer = self._begin_block(write=write, wait=wait)
+        is_complete = False
+        try:
+            yield
+            is_complete = True
+        finally:
+            self._end_block(is_outer, is_complete)
 
     def _require_open(self) -> None:
         if self._is_closed:

@@ -429,10 +429,6 @@ class RunningSession:
 
     Parameters
     ----------
-    client
-        Its client.
-    stream
-        Its events.
     store
         Whether it stays available after its end.
 
@@ -440,6 +436,8 @@ class RunningSession:
     ----------
     scope
         Cancel scope of its task.
+    failure
+        The error that ended it, if any.
     record_failure
         Why its record is not in the history, and where it is; None if it is.
     """
@@ -453,7 +451,7 @@ class RunningSession:
         self._id: str | None = None
         self._session: Session | None = None
         self._public_session: Session | None = None
-        self._failure: Exception | None = None
+        self.failure: Exception | None = None
         self._opening_event = anyio.Event()
         self._end_event = anyio.Event()
 
@@ -461,11 +459,6 @@ class RunningSession:
     def has_name(self) -> bool:
         """True once it is opened."""
         return self._id is not None
-
-    @property
-    def failure(self) -> Exception | None:
-        """The error that ended it, if any."""
-        return self._failure
 
     @property
     def id(self) -> str:
@@ -504,14 +497,14 @@ class RunningSession:
     async def wait_for_name(self) -> None:
         """Wait until it has a name."""
         await self._opening_event.wait()
-        if self._id is None and self._failure is not None:
-            raise self._failure
+        if self._id is None and self.failure is not None:
+            raise self.failure
 
     async def wait_for_session(self) -> Session:
         """Wait for the end; return the session, which may be interrupted."""
         await self._end_event.wait()
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         return self.session
 
     async def wait_for_end(self) -> None:
@@ -523,15 +516,14 @@ class RunningSession:
         if isinstance(event, e.SessionOpened) and self._id is None:
             self._id = event.session
         self.stream.take(event)
-        if not self._opening_event.is_set():
-            self._opening_event.set()
+        self._opening_event.set()
 
     def close(self, session: Session | None = None, failure: Exception | None = None) -> None:
         """End with a session or a failure."""
-        self._session, self._failure = session, failure
+        self._session, self.failure = session, failure
         if session is None and failure is None and self._id is None:
             # Cancelled before any event was published.
-            self._failure = NothingToCount("the session was interrupted before it was opened")
+            self.failure = NothingToCount("the session was interrupted before it was opened")
         self.stream.end(None if failure is None else public_error(failure))
         self._opening_event.set()
         self._end_event.set()

@@ -1,13 +1,12 @@
 """Chambers of scripted councils, and the configuration that seats them."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from scripts import write_script
 from witan.history import History
-from witan.service.config.configuration import Config, load_config
+from witan.service.config.configuration import load_config
 from witan.service.sessions.councils import Councils
 from witan.service.sessions.running import RunningSession
 
@@ -48,12 +47,7 @@ def write_priced(folder: Path, **stages: list[dict[str, Any]]) -> Path:
 
 def councils(file: Path, history: History | None = None) -> Councils:
     """Who sits by a configuration file."""
-
-    def configure(profile: str, given: Mapping[str, Any]) -> Config:
-        assert not profile
-        return load_config({}, file.parent, file, given, origin="the request")
-
-    return Councils(configure, {}, {}, history, fast=True)
+    return Councils(load_config({}, file.parent, file), history, {}, fast=True)
 
 
 async def until(running: RunningSession, kind: str) -> None:

@@ -8,7 +8,7 @@ from services import write_config
 from witan.service.config.configuration import load_config
 from witan.service.operations.ask import CouncilRequest, QuestionRequest
 from witan.service.parameters import parameters_of
-from witan.service.sessions.manager import make_councils
+from witan.service.sessions.councils import Councils
 from witan.surfaces.web.forms import FilledForm
 from witan.surfaces.web.rendering import Choice, render_ask
 
@@ -110,7 +110,7 @@ def test_a_profile_that_cannot_be_seated_is_listed_by_name(tmp_path):
         tmp_path, '[profiles.lost]\nmembers = ["script:no.toml", "script:no.toml"]\n'
     )
     config = load_config({}, tmp_path, file, {}, origin="the test")
-    with served(make_councils(config, None)) as server:
+    with served(Councils(config, None)) as server:
         root = parsed(httpx2.get(server.url, headers={"Accept": "text/html"}, timeout=60).text)
 
     [option] = root.all("option", value="lost")

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.openings import make_seat
@@ -19,7 +19,13 @@ from witan.history import History
 from witan.models.scripted import demonstration
 from witan.models.seats import SeatSpec
 from witan.service.catalogue import redacts
-from witan.service.config.configuration import DEMO, Config, load_config
+from witan.service.config.configuration import (
+    DEMO,
+    NO_OVERRIDES,
+    Config,
+    load_config,
+    profile_config,
+)
 from witan.service.config.layers import COMMAND_LINE
 from witan.service.council import Council, seat_council, without_keys
 from witan.service.operations.ask import CouncilRequest, JuryRequest
@@ -60,9 +66,6 @@ MOST: Mapping[str, float] = MappingProxyType(
 
 MOST_CHARACTERS = 50_000
 """Most characters of all options as JSON, which are cached."""
-
-Configure: TypeAlias = Callable[[str, Mapping[str, Any]], Config]
-"""Returns a profile's configuration with a request's overrides; errors name their source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +181,8 @@ class Councils:
 
     Parameters
     ----------
-    configure
-        The configuration, by profile.
-    about
-        Profile to its purpose.
+    config
+        The configuration, with its profiles.
     history
         The history that records sessions.
     fast
@@ -190,16 +191,15 @@ class Councils:
 
     def __init__(
         self,
-        configure: Configure,
-        about: Mapping[str, str],
-        environment: Mapping[str, str],
+        config: Config,
         history: History | None,
+        environment: Mapping[str, str] | None = None,
         *,
         fast: bool = False,
     ) -> None:
-        self._configure = configure
-        self._about = {"": "", **about}
-        self._environment = environment
+        self._config = config
+        self._directory = Path.cwd()
+        self._environment = os.environ if environment is None else environment
         self.history = history
         self._plays_fast = fast
         self._councils: dict[str, Council] = {}
@@ -210,14 +210,20 @@ class Councils:
     @property
     def config(self) -> Config:
         """The configuration apart from any profile."""
-        return self._configure("", {})
+        return self._configure("")
+
+    def _configure(self, profile: str, overrides: Mapping[str, Any] = NO_OVERRIDES) -> Config:
+        """Return a profile's configuration with a request's overrides."""
+        origin, directory = "the request", self._directory
+        return profile_config(self._config, profile, overrides, directory=directory, origin=origin)
 
     async def open(self, stack: AsyncExitStack) -> None:
         """Seat every profile; store the reason for one that fails."""
         profiles = {}
-        for name, about in self._about.items():
+        abouts = {name: profile.about for name, profile in self._config.profiles.items()}
+        for name, about in {"": "", **abouts}.items():
             try:
-                council = seat_council(self._configure(name, {}), self._environment)
+                council = seat_council(self._configure(name), self._environment)
             except WitanError as error:
                 problem = redact_refusal(error)
                 jury: tuple[Seat, ...] = ()
@@ -236,7 +242,7 @@ class Councils:
 
     async def _seat_jury(self, name: str, stack: AsyncExitStack) -> tuple[Seat, ...]:
         """Seat a jury without members, which can judge but not answer."""
-        config = self._configure(name, {})
+        config = self._configure(name)
         if (only_judges := config.without_answers()) is config:
             return ()
         council = seat_council(only_judges, self._environment)
@@ -247,17 +253,14 @@ class Councils:
         self, name: str, about: str, council: Council, stack: AsyncExitStack
     ) -> CouncilProfile:
         self._councils[name] = await stack.enter_async_context(council)
-        seats = [*map(make_seat, council.members)]
-        jury = [*map(make_seat, council.jury)]
-        chairmen = [*map(make_seat, council.chairmen)]
         return CouncilProfile(
             name,
             about,
-            tuple(seats),
-            tuple(chairmen),
+            tuple(map(make_seat, council.members)),
+            tuple(map(make_seat, council.chairmen)),
             council.procedure,
             council.notes,
-            jury=tuple(jury),
+            jury=tuple(map(make_seat, council.jury)),
         )
 
     def council(self, request: CouncilRequest, ceiling: float | None = None) -> Council:
@@ -376,7 +379,7 @@ class Councils:
     def _seats_of_profile(self, profile: str) -> tuple[SeatSpec, ...]:
         """List the seats of a profile that cannot be used."""
         try:
-            config = self._configure(profile, {})
+            config = self._configure(profile)
         except WitanError:
             return ()
         return (*config.members, *config.jury, *config.chairmen)

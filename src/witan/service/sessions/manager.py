@@ -1,13 +1,12 @@
 """The service: sessions for clients of every protocol."""
 
 import logging
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -15,14 +14,12 @@ from anyio.abc import TaskGroup
 from witan.deliberation.call_headers import HOPS, server_name
 from witan.deliberation.events import Event, Listener
 from witan.deliberation.money import least_known
-from witan.deliberation.openings import own_question, plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan, WrittenAnswers, least_call_usd
 from witan.deliberation.ports import Message, SystemClock
 from witan.deliberation.procedure import Limits, with_ceiling
 from witan.deliberation.retries import plan_rest, plan_retry
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
-from witan.history import History
 from witan.service.catalogue import redact
 from witan.service.history_access import forget_expired
 from witan.service.operations.ask import (
@@ -56,7 +53,6 @@ from witan.service.stored_sessions import check_continued
 from witan.service.text import count_noun
 
 if TYPE_CHECKING:
-    from witan.service.config.configuration import Config
     from witan.service.config.serve import ServeSettings
     from witan.service.council import Council
     from witan.service.operations.reports import HistoryReports
@@ -139,8 +135,9 @@ def question_job(
         council = councils.council(request, ceiling)
         return council if store else council.without_history(councils.history)
 
-    async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
-        return await council.ask(
+    return SessionJob(
+        seat,
+        lambda council, listener, _: council.ask(
             request.question,
             conversation=conversation,
             files=request.files,
@@ -148,14 +145,14 @@ def question_job(
             category=request.category,
             parent=parent,
             listener=listener,
-        )
-
-    def plan(council: "Council") -> Plan:
-        return council.plan(
+        ),
+        lambda council: council.plan(
             request.question, conversation=conversation, files=request.files, lengths=lengths
-        )
-
-    return SessionJob(seat, run, plan, hops, store, answers_written="none")
+        ),
+        hops,
+        store,
+        answers_written="none",
+    )
 
 
 def resume_job(
@@ -173,69 +170,56 @@ def resume_job(
         account.before_usd = taken_up.cost.committed_usd
         return await council.resume(taken_up, listener=listener, max_calls=max_calls)
 
-    def plan(_: "Council") -> Plan:
-        return plan_rest(session)
-
     bounds = [None if own is None else max(0.0, own - session.cost.committed_usd), max_cost_usd]
     seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
-    return SessionJob(seat, run, plan, left_usd=least_known(bounds))
+    return SessionJob(seat, run, lambda _: plan_rest(session), left_usd=least_known(bounds))
 
 
 def retry_job(councils: Seating, session: Session, request: RetryRequest) -> SessionJob:
     """Retry failed seats, by default all of them."""
     seats = request.seats or None
-
-    async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
-        return await council.retry(session, seats, listener=listener)
-
-    def plan(council: "Council") -> Plan:
-        return plan_retry(session, seats, council.procedure.limits)
-
-    seat = partial(
-        councils.council_of,
-        session,
-        max_cost_usd=request.max_cost_usd,
-        max_calls=request.max_calls,
+    return SessionJob(
+        partial(
+            councils.council_of,
+            session,
+            max_cost_usd=request.max_cost_usd,
+            max_calls=request.max_calls,
+        ),
+        lambda council, listener, _: council.retry(session, seats, listener=listener),
+        lambda council: plan_retry(session, seats, council.procedure.limits),
     )
-    return SessionJob(seat, run, plan)
 
 
 def rejudge_job(
     councils: Seating, session: Session, request: CouncilRequest, hops: tuple[str, ...]
 ) -> SessionJob:
     """Review a session's stored answers again, with another jury."""
-
-    async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
-        return await council.rejudge(session, seed=request.seed, listener=listener)
-
-    def plan(council: "Council") -> Plan:
-        return plan_rejudgment(session, council.reviewers, council.chairmen, council.procedure)
-
-    seat = partial(councils.council_of_jurors, request)
-    return SessionJob(seat, run, plan, hops, answers_written="all")
+    return SessionJob(
+        partial(councils.council_of_jurors, request),
+        lambda council, listener, _: council.rejudge(session, seed=request.seed, listener=listener),
+        lambda council: council.plan_rejudge(session),
+        hops,
+        answers_written="all",
+    )
 
 
 def judge_job(councils: Seating, request: JudgeRequest, hops: tuple[str, ...]) -> SessionJob:
     """Have a jury judge texts."""
-    question = own_question(request.texts) if request.question is None else request.question
-
-    async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
-        return await council.judge(
+    return SessionJob(
+        partial(councils.council_of_jurors, request),
+        lambda council, listener, _: council.judge(
             request.texts,
-            question,
+            request.question,
             pass_mark=request.pass_mark,
             expected=request.expected,
             files=request.sources,
             seed=request.seed,
             category=request.category,
             listener=listener,
-        )
-
-    def plan(council: "Council") -> Plan:
-        return council.plan_judge(request.texts, question, files=request.sources)
-
-    return SessionJob(
-        partial(councils.council_of_jurors, request), run, plan, hops, answers_written="all"
+        ),
+        lambda council: council.plan_judge(request.texts, request.question, files=request.sources),
+        hops,
+        answers_written="all",
     )
 
 
@@ -619,41 +603,21 @@ class Service:
         return _SessionListener(running_session, account, listeners)
 
 
+@dataclass(frozen=True, slots=True)
 class _SessionListener:
     """Notifies observers of a session, and its account before each call."""
 
-    def __init__(
-        self,
-        running_session: RunningSession,
-        account: SessionReservation,
-        listeners: Sequence[Listener],
-    ) -> None:
-        self._running, self._account = running_session, account
-        self._listeners = listeners
+    running_session: RunningSession
+    account: SessionReservation
+    listeners: Sequence[Listener]
 
     def __call__(self, event: Event) -> None:
         """Pass an event on."""
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener(event)
 
     async def before_call(self, *, is_recorded: bool) -> None:
-        await self._account.await_record(self._running.id, is_recorded=is_recorded)
-
-
-def make_councils(
-    config: "Config", history: "History | None", *, fast_demo: bool = False
-) -> "Councils":
-    """Make the councils of a configuration and its profiles."""
-    from witan.service.config.configuration import profile_config
-    from witan.service.sessions.councils import Councils
-
-    directory = Path.cwd()
-
-    def configure(profile: str, values: Mapping[str, Any]) -> "Config":
-        return profile_config(config, profile, values, directory=directory, origin="the request")
-
-    about = {name: profile.about for name, profile in config.profiles.items()}
-    return Councils(configure, about, os.environ, history, fast=fast_demo)
+        await self.account.await_record(self.running_session.id, is_recorded=is_recorded)
 
 
 def spent_path(settings: "ServeSettings") -> Path | None:

@@ -150,9 +150,9 @@ class _LocalProfiles:
 def _open_profiles(options: Mapping[str, Any]) -> Iterator[_LocalProfiles]:
     import anyio
 
-    from witan.service.sessions.manager import make_councils
+    from witan.service.sessions.councils import Councils
 
-    councils = make_councils(load_history_config(options["config"], None), None)
+    councils = Councils(load_history_config(options["config"], None), None)
 
     async def seat() -> None:
         async with AsyncExitStack() as stack:

@@ -116,14 +116,15 @@ async def _serve_http(
     say: "Say",
     fast_demo: bool,
 ) -> None:
-    from witan.service.sessions.manager import make_councils, open_service, spent_path
+    from witan.service.sessions.councils import Councils
+    from witan.service.sessions.manager import open_service, spent_path
     from witan.surfaces.http.observers import Metrics, SessionLog
     from witan.surfaces.http.server import serve
 
     settings = config.serve
     metrics = Metrics()
     history = None if place is None else place.history
-    councils = make_councils(config, history, fast_demo=fast_demo)
+    councils = Councils(config, history, fast=fast_demo)
     port = listener.getsockname()[1]
     spent = spent_path(settings)
     async with open_service(
@@ -208,11 +209,12 @@ def mcp_command(client: str | None, http: bool, **options: Any) -> int:
 
 
 async def _serve_client(config: "Config", place: "RecordingPlace | None", fast_demo: bool) -> None:
-    from witan.service.sessions.manager import make_councils, open_service
+    from witan.service.sessions.councils import Councils
+    from witan.service.sessions.manager import open_service
     from witan.surfaces.mcp.server import serve_stdio
 
     history = None if place is None else place.history
-    councils = make_councils(config, history, fast_demo=fast_demo)
+    councils = Councils(config, history, fast=fast_demo)
     async with open_service(councils, config.serve) as service:
         council = service.profiles[""]
         if council.problem is not None:

@@ -172,8 +172,6 @@ class Reservation:
 
     Parameters
     ----------
-    purse
-        Where it is reserved.
     worst_usd
         How much; None if the price is unknown.
     """

@@ -290,11 +290,6 @@ def check_question_reviews(procedure: Procedure, n_members: int, n_jurors: int =
 
     Each would see one answer alone, or in pairs compare its own. Judged texts are all seen by every
     reviewer.
-
-    Raises
-    ------
-    InvalidParameter
-        If the question has such reviews.
     """
     if n_members > 2 or procedure.asks_grades or n_jurors:
         return

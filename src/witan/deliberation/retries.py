@@ -292,13 +292,7 @@ def plan_rest(session: Session) -> Plan:
 
 
 def plan_retry(session: Session, seats: Iterable[str] | None, limits: Limits) -> Plan:
-    """Plan a retry of these seats and of what depends on them.
-
-    Raises
-    ------
-    NothingToCount, UnknownName, InvalidParameter
-        As in `open_retry`.
-    """
+    """Plan a retry of these seats and of what depends on them."""
     opening = session.opening
     opening_with_limits = replace(opening, procedure=replace(opening.procedure, limits=limits))
     return open_retry(opening_with_limits, session, seats).opening.plan

@@ -45,11 +45,6 @@ class AdaptiveLimit:
     limit does. A rate counts once a whole generation of calls has ended since the last change. A
     refusal lowers the limit to the other calls in flight, at most by half per generation.
 
-    Parameters
-    ----------
-    most
-        Never exceeded.
-
     Attributes
     ----------
     value
@@ -307,11 +302,6 @@ class Throttle:
 
 class Throttles:
     """Throttles by provider, each made at its first call.
-
-    Parameters
-    ----------
-    tokens
-        As of `Throttle`.
 
     Attributes
     ----------

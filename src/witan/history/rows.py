@@ -532,8 +532,6 @@ class EventBatch:
 
     Parameters
     ----------
-    holder
-        The token of the writer.
     closing
         The whole session, if its last event is in the batch.
     is_continued

@@ -79,11 +79,6 @@ class EventRecorder(Protocol):
 class SessionQueue:
     """The queued events of one session.
 
-    Parameters
-    ----------
-    holder
-        The token of the recorder.
-
     Attributes
     ----------
     is_certain
@@ -322,8 +317,6 @@ class Writer:
     ----------
     connect
         Opens a connection with a lock timeout in seconds.
-    location
-        The location in error messages.
     """
 
     def __init__(self, connect: Callable[[float], Database], location: str) -> None:

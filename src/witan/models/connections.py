@@ -52,8 +52,6 @@ class Target:
     ----------
     url
         URL for logs: without user and query.
-    path
-        Path and query as sent.
     headers
         Headers of every call, without the length of its body.
     """

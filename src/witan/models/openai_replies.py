@@ -150,8 +150,6 @@ class CompletionReader:
 
     Parameters
     ----------
-    model
-        Name in errors.
     redact
         Cleans the server's error messages, and removes secrets from replies.
     hear

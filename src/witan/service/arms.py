@@ -160,13 +160,7 @@ class ArmBill(BatchBill):
 
 @dataclass(slots=True)
 class _Row:
-    """A row with a council's answer, and what is known so far.
-
-    Parameters
-    ----------
-    council
-        The council's session.
-    """
+    """A row with a council's answer, and what is known so far."""
 
     task: BatchRow
     council: ArmSession

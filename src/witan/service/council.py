@@ -121,13 +121,7 @@ class MemberFactory:
         return None
 
     def check_prices(self) -> None:
-        """Refuse a price for an unknown seat.
-
-        Raises
-        ------
-        UnknownName
-            If there is one.
-        """
+        """Refuse a price for an unknown seat."""
         for name in self._prices:
             if name not in self._named:
                 raise UnknownName("seat of a price", name, self._named)

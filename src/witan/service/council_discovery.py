@@ -179,8 +179,6 @@ class _Lookup:
 
     Parameters
     ----------
-    seat
-        One of its seats.
     listing
         URL of its list of models, or None if unknown.
     key

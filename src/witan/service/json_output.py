@@ -79,8 +79,6 @@ def record_type(
 
     Parameters
     ----------
-    order
-        Names of its fields.
     optional
         Names of optional fields, with the defaults of the class.
     own

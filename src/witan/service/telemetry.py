@@ -73,13 +73,7 @@ def _exporter_and_provider() -> "tuple[OTLPSpanExporter, TracerProvider]":
 
 
 class Spans:
-    """Records a span per session and call, without content.
-
-    Parameters
-    ----------
-    provider
-        Where spans go.
-    """
+    """Records a span per session and call, without content."""
 
     def __init__(self, provider: "TracerProvider") -> None:
         self._tracer = provider.get_tracer("witan", __version__)

@@ -106,11 +106,6 @@ async def count_once(key: Hashable, work: Callable[[], T], pool: Pool = "history
 
     Callers that arrive during a count share the next one, which includes everything recorded before
     they asked.
-
-    Parameters
-    ----------
-    key
-        Equal for equal counts.
     """
     counts = _get_pool(_shared_counts, _SharedCounts)
     while (next_one := counts.next.get(key)) is not None:

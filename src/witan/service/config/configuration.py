@@ -208,13 +208,7 @@ def _reach_of(
 
 
 def check_providers(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec]) -> None:
-    """Refuse an unknown provider and an invalid URL.
-
-    Raises
-    ------
-    ConfigError
-        If there is one.
-    """
+    """Refuse an unknown provider and an invalid URL."""
     provider_names = dict.fromkeys(
         [*PROVIDERS, "script", "cmd", *(spec.provider for spec in seats)]
     )
@@ -367,13 +361,7 @@ def _demonstration() -> tuple[Setting, ...]:
 
 
 def check_name(setting: Setting) -> None:
-    """Refuse a profile's or token's name with unsafe characters.
-
-    Raises
-    ------
-    ConfigError
-        If it has other characters, or is reserved.
-    """
+    """Refuse an unsafe or reserved name of a profile or token."""
     stem = 1 if setting.key[0] == PROFILES else 2
     if stem == 2 and setting.key[:2] != TOKENS:
         return
@@ -564,13 +552,7 @@ class Config:
         )
 
     def check_prices(self, seats: Sequence[SeatSpec]) -> None:
-        """Refuse an overriding price for an unknown seat.
-
-        Raises
-        ------
-        ConfigError
-            If there is one; it names the seats.
-        """
+        """Refuse an overriding price for an unknown seat."""
         for setting in self.overrides:
             name = setting.key[-1]
             if setting.key[0] == "price" and not any(name in names_of(seat) for seat in seats):

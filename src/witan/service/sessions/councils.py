@@ -112,11 +112,6 @@ def seat_by_name(name: str, **options: Unpack["CouncilOptions"]) -> "Council":
         One of `council_names`.
     **options
         As of `Council.from_config`; they override those of the name.
-
-    Raises
-    ------
-    UnknownName
-        If there is no council of this name.
     """
     councils = {each.name: each for each in _read_councils()}
     if name not in councils:
@@ -181,10 +176,6 @@ class Councils:
 
     Parameters
     ----------
-    config
-        The configuration, with its profiles.
-    history
-        The history that records sessions.
     fast
         Whether the demonstration skips its pauses.
     """

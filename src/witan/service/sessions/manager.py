@@ -238,12 +238,8 @@ class Service:
     ----------
     history
         The history that records sessions; None: they end with the process.
-    config
-        The configuration outside any profile.
     name
         Its name in the calls of its members, by default unique.
-    draining
-        Whether it refuses new sessions.
     """
 
     def __init__(

@@ -45,15 +45,7 @@ def contain_errors(
     fields: Mapping[str, object] = NO_FIELDS,
     reraise: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> Iterator[ContainedError]:
-    """Log unexpected errors of this block, and continue after it.
-
-    Parameters
-    ----------
-    words, arguments, fields
-        Message of the log.
-    reraise
-        Errors to raise again.
-    """
+    """Log unexpected errors of this block, and continue after it."""
     mishap = ContainedError()
     try:
         yield mishap
@@ -215,11 +207,6 @@ class _PendingText:
 
 class Stream:
     """The shared log of one session.
-
-    Parameters
-    ----------
-    seconds
-        A monotonic clock.
 
     Attributes
     ----------
@@ -434,8 +421,6 @@ class RunningSession:
 
     Attributes
     ----------
-    scope
-        Cancel scope of its task.
     failure
         The error that ended it, if any.
     record_failure

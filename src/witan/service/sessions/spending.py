@@ -440,13 +440,7 @@ class ClientLimits:
         self._begin_times: dict[str, deque[float]] = defaultdict(deque)
 
     def begin(self, client: Client) -> None:
-        """Count the start of a session.
-
-        Raises
-        ------
-        Busy
-            If the client has reached its limit per minute.
-        """
+        """Count the start of a session; refuse too many per minute."""
         if client.per_minute is None:
             return
         now, begin_times = self._clock.seconds(), self._begin_times[client.name]
@@ -481,11 +475,6 @@ class ClientLimits:
         ----------
         least_usd
             Highest cost of its cheapest call.
-
-        Raises
-        ------
-        Busy
-            If this exceeds the remaining budget.
         """
         if client.daily_usd is None:
             return

@@ -456,21 +456,7 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
-def _parse_time(text: str) -> datetime | None:
-    try:
-        return moment("time", text)
-    except InvalidParameter:
-        raise ValueError(EXPECTED) from None
-
-
-MOMENT = Parser(_parse_time, EXPECTED)
-"""A time, as a parameter takes it."""
-
-
-def moment(name: str, text: str | None) -> datetime | None:
-    """Read a time, by default in UTC; None for an empty text."""
-    if text is None:
-        return None
+def _parse_time(text: str) -> datetime:
     stripped = text.strip()
     try:
         if (span := _SPAN.fullmatch(stripped)) is not None:
@@ -478,7 +464,11 @@ def moment(name: str, text: str | None) -> datetime | None:
         time = datetime.fromisoformat(stripped)
         return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise InvalidParameter(name, text, EXPECTED) from None
+        raise ValueError(EXPECTED) from None
+
+
+MOMENT = Parser(_parse_time, EXPECTED)
+"""A time, as a parameter takes it, by default in UTC."""
 
 
 _WORDS: Mapping[str, str] = MappingProxyType(

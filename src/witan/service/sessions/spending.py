@@ -80,7 +80,7 @@ class Ledger:
 
     Attributes
     ----------
-    left
+    reservations_left
         Reservations of a server that was killed.
     """
 
@@ -164,13 +164,14 @@ class Ledger:
         """Wait until all lines, or those of a reservation, are on disk.
 
         Concurrent callers share one write. A caller without unwritten lines neither waits nor
-        gets an error.
+        gets an error. Cancelling one takes effect after its write, which still counts.
         """
         if self._path is None or not self._waits(reservation):
             return
-        async with self._write_lock:
-            if self._waits(reservation):
-                await self._write(self._path, dict(self._unwritten_lines))
+        with anyio.CancelScope(shield=True):
+            async with self._write_lock:
+                if self._waits(reservation):
+                    await self._write(self._path, dict(self._unwritten_lines))
 
     def _waits(self, reservation: ReservedAmount | None) -> bool:
         return (
@@ -397,7 +398,7 @@ class SessionReservation:
         if not self._has_called or (told_by is None and self._told_by is not None):
             self._ledger.name(self._reservation, told_by, self.before_usd)
             self._has_called, self._told_by = True, told_by
-        await flush_ledger(self._ledger, self._reservation)
+        await self._ledger.flush(self._reservation)
 
     async def settle(self, session: Session | None) -> None:
         """Settle the reservation at the session's cost, else at 0.
@@ -410,16 +411,9 @@ class SessionReservation:
         usd = 0.0 if session is None else session.cost.committed_usd - self.before_usd
         self._ledger.settle(self._reservation, max(0.0, usd))
         try:
-            await flush_ledger(self._ledger, self._reservation)
+            await self._ledger.flush(self._reservation)
         except HistoryError as error:
             _log.error("%s", error)
-
-
-async def flush_ledger(ledger: Ledger, reservation: ReservedAmount | None = None) -> None:
-    """Flush a ledger despite cancellation, which then takes effect."""
-    # If the caller is cancelled meanwhile, its write still counts.
-    with anyio.CancelScope(shield=True):
-        await ledger.flush(reservation)
 
 
 MINUTE_SECONDS = 60.0
@@ -516,7 +510,7 @@ class ClientLimits:
             # If the caller is cancelled meanwhile, the line may already be written.
             undo.callback(self._ledger.settle, reserved, 0.0)
             try:
-                await flush_ledger(self._ledger, reserved)
+                await self._ledger.flush(reserved)
             except HistoryError:
                 undo.pop_all()
                 self._ledger.drop(reserved)
@@ -539,7 +533,7 @@ class ClientLimits:
                 continue
             usd = max(0.0, session.cost.committed_usd - reservation.before_usd)
             self._ledger.settle(reservation, min(reservation.usd, usd), session.events[-1].at)
-        await flush_ledger(self._ledger)
+        await self._ledger.flush()
 
 
 async def _recorded_session(history: "History | None", name: str) -> Session | None:

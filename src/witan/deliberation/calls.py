@@ -41,13 +41,7 @@ from witan.deliberation.replies import ReasoningFilter, split_reasoning
 from witan.deliberation.session import Authorship
 from witan.deliberation.texts import masked_names
 from witan.deliberation.throttle import Throttle, Throttles
-from witan.errors import (
-    MissingExtra,
-    MissingKey,
-    ModelError,
-    OverBudget,
-    WitanError,
-)
+from witan.errors import MissingExtra, MissingKey, ModelError, OverBudget, WitanError
 
 GATEWAY_TIMEOUTS = (408, 504, 524)
 """Statuses of a gateway that gave up; the model behind it may still be billed."""

@@ -26,12 +26,7 @@ from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.core.stats.learning import Lessons
 from witan.deliberation.call_headers import TRACE
-from witan.deliberation.calls import (
-    Caller,
-    Preparation,
-    SessionContext,
-    drop_fruitless_resumes,
-)
+from witan.deliberation.calls import Caller, Preparation, SessionContext, drop_fruitless_resumes
 from witan.deliberation.costs import Cost, disproved_prices
 from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, Judging, Listener, SessionOpened
@@ -66,13 +61,7 @@ from witan.deliberation.plan import (
     check_priced,
 )
 from witan.deliberation.planner import fit_pairs, make_plan, plan_session
-from witan.deliberation.ports import (
-    Clock,
-    Member,
-    Message,
-    Seat,
-    Teacher,
-)
+from witan.deliberation.ports import Clock, Member, Message, Seat, Teacher
 from witan.deliberation.procedure import Limits, Procedure, check_procedure, with_looks
 from witan.deliberation.recorder import Recorder
 from witan.deliberation.retries import open_retry, plan_rest, plan_retry

@@ -1,10 +1,6 @@
 """Openings of sessions: questions, stored answers for another jury, texts to judge."""
 
-from collections.abc import (
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from hashlib import blake2s
@@ -15,9 +11,7 @@ from witan.core.escaping import is_blank
 from witan.core.verdict import check_expected, check_pass_mark
 from witan.deliberation import events as e
 from witan.deliberation.events import Judging, SessionOpened
-from witan.deliberation.plan import (
-    Plan,
-)
+from witan.deliberation.plan import Plan
 from witan.deliberation.planner import fit_pairs, plan_reviews, plan_session
 from witan.deliberation.ports import (
     MOST_TEXTS,
@@ -32,10 +26,7 @@ from witan.deliberation.ports import (
     Usage,
 )
 from witan.deliberation.procedure import Procedure, with_looks
-from witan.deliberation.session import (
-    Session,
-    rename_clashes,
-)
+from witan.deliberation.session import Session, rename_clashes
 from witan.deliberation.texts import mask, masked_names
 from witan.errors import InvalidParameter, NoCouncil, NothingToCount
 
@@ -147,10 +138,7 @@ def link_parent(opening: SessionOpened, parent: object) -> SessionOpened:
 
 
 def open_rejudgment(
-    opening: e.SessionOpened,
-    session: Session,
-    jury: Sequence[Member],
-    chairmen: Sequence[Member],
+    opening: e.SessionOpened, session: Session, jury: Sequence[Member], chairmen: Sequence[Member]
 ) -> e.SessionOpened:
     """Open a session for a jury's judgment of another's answers.
 

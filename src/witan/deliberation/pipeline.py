@@ -11,11 +11,7 @@ from witan.core.blinding import draw_nonce, draw_sheets, label_map
 from witan.core.outcome import Outcome, join_names
 from witan.deliberation import events as e
 from witan.deliberation.call_headers import within_session
-from witan.deliberation.calls import (
-    CallFailure,
-    CallResult,
-    SessionContext,
-)
+from witan.deliberation.calls import CallFailure, CallResult, SessionContext
 from witan.deliberation.money import worst_usd
 from witan.deliberation.ports import Call, Expense, Member, Message
 from witan.deliberation.prompts import (

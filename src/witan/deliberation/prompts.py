@@ -155,10 +155,7 @@ def data_rule(nonce: str) -> str:
 
 
 def fence_question(
-    question: str,
-    conversation: Sequence[Message],
-    files: Mapping[str, str],
-    nonce: str,
+    question: str, conversation: Sequence[Message], files: Mapping[str, str], nonce: str
 ) -> Iterator[str]:
     """Fence the question, its conversation and its files, one by one."""
     if conversation:

@@ -14,15 +14,7 @@ from functools import cache
 from math import isfinite
 from operator import attrgetter
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import orjson
 
@@ -32,12 +24,7 @@ from witan.core.escaping import escape_json
 from witan.core.scale_recognition import drop_native
 from witan.core.session_ballots import AnswerEntry, Entries
 from witan.deliberation.damage import DAMAGED, restore_session
-from witan.deliberation.events import (
-    EVENTS,
-    Event,
-    SessionOpened,
-    drop_sheet_labels,
-)
+from witan.deliberation.events import EVENTS, Event, SessionOpened, drop_sheet_labels
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
 from witan.errors import NothingToCount, SessionFileError, WitanError

@@ -11,13 +11,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import anyio
 
-from witan.deliberation.events import (
-    DELTAS,
-    CallRetried,
-    Event,
-    Listener,
-    TextWithdrawn,
-)
+from witan.deliberation.events import DELTAS, CallRetried, Event, Listener, TextWithdrawn
 from witan.deliberation.ports import Clock, Stage
 
 _Event = TypeVar("_Event", bound=Event)
@@ -138,12 +132,7 @@ class Recorder:
     def record_retry(self, seat: str, stage: Stage, attempt: int, reason: str, wait: float) -> None:
         """Record a failed or stalled attempt before its successor."""
         self.emit(
-            CallRetried,
-            seat=seat,
-            stage=stage,
-            attempt=attempt,
-            reason=reason,
-            wait_seconds=wait,
+            CallRetried, seat=seat, stage=stage, attempt=attempt, reason=reason, wait_seconds=wait
         )
 
     def record_withdrawal(self, seat: str, stage: Stage) -> None:

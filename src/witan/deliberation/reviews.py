@@ -28,20 +28,11 @@ from witan.deliberation.ballots import (
     rank_comparisons,
     read_review,
 )
-from witan.deliberation.calls import (
-    CallFailure,
-    CallResult,
-    SessionContext,
-)
+from witan.deliberation.calls import CallFailure, CallResult, SessionContext
 from witan.deliberation.money import sum_known, worst_usd
 from witan.deliberation.planner import Look, look_at, order_sheets
 from witan.deliberation.ports import Call, Member, Message
-from witan.deliberation.prompts import (
-    neutralize,
-    repair_messages,
-    review_messages,
-    review_schema,
-)
+from witan.deliberation.prompts import neutralize, repair_messages, review_messages, review_schema
 from witan.deliberation.session import MIRRORED_SHEETS, REVIEW_SHEETS
 from witan.deliberation.texts import DuplicateGroups
 from witan.errors import InvalidBallot, UnsuitableBallots
@@ -204,10 +195,7 @@ class RunningCount:
             return False
         ballots_cast = [ballot for ballot in self._in_seat_order() if not ballot.abstained]
         self.leader = find_decided_leader(
-            ballots_cast,
-            self._outstanding_reviewers,
-            self.settings,
-            self.roster,
+            ballots_cast, self._outstanding_reviewers, self.settings, self.roster
         )
         return self.leader is not None
 
@@ -349,10 +337,7 @@ class _Round:
                 pairs = self._calls(member, sheets)
                 worst = [worst_usd(member, write) for _, write in pairs]
                 self.context.recorder.emit(
-                    e.ReviewStarted,
-                    seat=member.name,
-                    round=self.number,
-                    worst_usd=sum_known(worst),
+                    e.ReviewStarted, seat=member.name, round=self.number, worst_usd=sum_known(worst)
                 )
                 group.start_soon(self._seat, member, pairs, name=f"review:{member.name}")
         for member, _ in wave:
@@ -549,11 +534,7 @@ class _Round:
         result = await self.context.caller.write_and_call(member, "review", write)
         if not isinstance(result, CallResult):
             return _SheetResult(
-                None,
-                result.reason,
-                (),
-                result.over_budget,
-                misconfigured=result.is_misconfigured,
+                None, result.reason, (), result.over_budget, misconfigured=result.is_misconfigured
             )
         first = result.reply.text
         review, problem = self._read_reply(first, sheet)

@@ -468,11 +468,7 @@ class Session(NotebookDisplay, FrameSource):
         if judging is None:
             return None
         return judge_texts(
-            self.ballots,
-            outcome,
-            settings,
-            pass_mark=judging.pass_mark,
-            expected=judging.expected,
+            self.ballots, outcome, settings, pass_mark=judging.pass_mark, expected=judging.expected
         )
 
     @property

@@ -311,10 +311,7 @@ class Throttles:
     """
 
     def __init__(
-        self,
-        providers: Mapping[str, ThrottlePolicy],
-        clock: Clock,
-        tokens: Tokens | None = None,
+        self, providers: Mapping[str, ThrottlePolicy], clock: Clock, tokens: Tokens | None = None
     ) -> None:
         self._providers = providers
         self._clock = clock

@@ -18,12 +18,7 @@ from witan.deliberation.ports import Expense, Seat
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
 from witan.history.database import Database, in_list
-from witan.history.reading import (
-    find_session,
-    read_session_ballots,
-    stored_ballots,
-    waiting_votes,
-)
+from witan.history.reading import find_session, read_session_ballots, stored_ballots, waiting_votes
 from witan.history.rows import COUNCIL, Rows, SessionRow
 from witan.history.schema import SUPERSEDED_SESSIONS
 

@@ -211,10 +211,7 @@ def _prior(rows: Sequence[tuple[Any, ...]], unit: Unit) -> Prior | None:
 
 
 def _severity(
-    database: Database,
-    judges: Collection[str],
-    session_filter: _Filter,
-    aliases: Mapping[str, str],
+    database: Database, judges: Collection[str], session_filter: _Filter, aliases: Mapping[str, str]
 ) -> Severity | None:
     """Return these models' severity relative to all others, if known."""
     sessions: dict[str, dict[tuple[int, int], dict[str, float]]] = {}

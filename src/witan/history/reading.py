@@ -588,10 +588,7 @@ def _read_running(database: Database) -> list[str]:
 
 
 def _line(
-    row: tuple[Any, ...],
-    leader: str | None,
-    seat: str | None,
-    is_running: bool,
+    row: tuple[Any, ...], leader: str | None, seat: str | None, is_running: bool
 ) -> SessionSummary:
     session, at_us, status, category, simulated, question, rule, cost_usd, *others = row
     source, parent, relation, has_events, _, p_best = others

@@ -20,13 +20,7 @@ import anyio.lowlevel
 
 from witan.core.counting import CountColumn
 from witan.core.tally import find_count
-from witan.deliberation.events import (
-    DELTAS,
-    Event,
-    OutcomeChanged,
-    SessionClosed,
-    SessionOpened,
-)
+from witan.deliberation.events import DELTAS, Event, OutcomeChanged, SessionClosed, SessionOpened
 from witan.deliberation.record import event_to_json
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError

@@ -23,14 +23,7 @@ from anyio import move_on_after
 from witan.deliberation.call_headers import call_headers
 from witan.deliberation.ports import Call, Hear, Reply
 from witan.errors import ConfigError, InvalidParameter, ModelError
-from witan.models.connections import (
-    CONNECT_SECONDS,
-    HEADERS,
-    Connections,
-    HttpReply,
-    Post,
-    Target,
-)
+from witan.models.connections import CONNECT_SECONDS, HEADERS, Connections, HttpReply, Post, Target
 from witan.models.openai_replies import CompletionReader, is_transient, read_json, words_of
 from witan.models.providers import Redaction
 
@@ -129,9 +122,7 @@ def broken_connection(error: httpx2.HTTPError, url: str) -> Failure:
         )
     if isinstance(error, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol):
         return Failure(
-            "cannot be called: invalid header or address",
-            transient=False,
-            was_sent=False,
+            "cannot be called: invalid header or address", transient=False, was_sent=False
         )
     if isinstance(error, httpx2.DecodingError):
         return Failure("sent something that cannot be decompressed", False)

@@ -188,10 +188,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
                 "azure", ("AZURE_OPENAI_API_KEY",), "AZURE", ("AZURE_OPENAI_ENDPOINT",)
             ),
             _through_library(
-                "bedrock",
-                (),
-                "BEDROCK",
-                ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_ENDPOINT_URL"),
+                "bedrock", (), "BEDROCK", ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_ENDPOINT_URL")
             ),
             *(
                 Provider(

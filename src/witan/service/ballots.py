@@ -205,11 +205,7 @@ class BallotFormat(Parameters):
 
     format: Annotated[
         str | None,
-        Doc(
-            "Format of the ballots; detected by default.",
-            SECTION,
-            label="Format of the ballots",
-        ),
+        Doc("Format of the ballots; detected by default.", SECTION, label="Format of the ballots"),
     ] = None
     columns: Annotated[
         Mapping[str, str] | None,

@@ -452,10 +452,7 @@ def describe_search(
     return f"looked for keys in {keys}, and for {list_text([*servers], most=len(servers))} here"
 
 
-_OTHER_WAYS = (
-    Way("run ", operation="init", command=True),
-    "ask the profile demo",
-)
+_OTHER_WAYS = (Way("run ", operation="init", command=True), "ask the profile demo")
 
 
 def _no_council(
@@ -472,8 +469,7 @@ def _no_council(
         key_names = [reach.key_variable for reach in reaches.values() if reach.key_variable]
         key = key_names[0] if key_names else "OPENAI_API_KEY"
         return NoCouncil(
-            f"no model to ask: {NOTHING_HERE}",
-            Remedy(f"export a key such as {key}", *_OTHER_WAYS),
+            f"no model to ask: {NOTHING_HERE}", Remedy(f"export a key such as {key}", *_OTHER_WAYS)
         )
     return NoCouncil(
         f"no model to ask: {'; '.join(problems)}",

@@ -116,9 +116,7 @@ def _load_rubric(path: str) -> "Rubric":
     return load_rubric(path)
 
 
-def _read_answers(
-    text: str | Mapping[str, Mapping[str, str]],
-) -> Mapping[str, Mapping[str, str]]:
+def _read_answers(text: str | Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
     if not isinstance(text, str):
         return text
     from witan.files.ballots.records import parse_answers
@@ -143,17 +141,12 @@ RUBRIC = Parser(
 )
 
 ANSWERS = Parser(
-    _read_answers,
-    "answers as JSON Lines",
-    data=Mapping[str, Mapping[str, str]],
-    load=_load_answers,
+    _read_answers, "answers as JSON Lines", data=Mapping[str, Mapping[str, str]], load=_load_answers
 )
 
 
 RubricSetting = Annotated[
-    object | None,
-    RUBRIC,
-    Doc("Rubric that weights the criteria.", COUNTING, "NAME|FILE.toml"),
+    object | None, RUBRIC, Doc("Rubric that weights the criteria.", COUNTING, "NAME|FILE.toml")
 ]
 
 
@@ -167,8 +160,7 @@ class CountingSettings(Parameters):
     recusal: Annotated[
         Literal["before", "after", "off"] | None,
         Doc(
-            "Remove a reviewer's own candidate before ranks are counted, after, or never.",
-            COUNTING,
+            "Remove a reviewer's own candidate before ranks are counted, after, or never.", COUNTING
         ),
     ] = None
     unranked: Annotated[
@@ -226,11 +218,7 @@ class CountingSettings(Parameters):
     ] = None
     tie_break: Annotated[
         Literal["none", "wins", "borda"] | None,
-        Doc(
-            "Tie-break for equal scores, instead of the rule's own.",
-            TIES,
-            label="Tie break",
-        ),
+        Doc("Tie-break for equal scores, instead of the rule's own.", TIES, label="Tie break"),
     ] = None
     rho: Annotated[
         float | str | None,
@@ -410,9 +398,7 @@ class ReviewSettings(Parameters):
         ),
     ] = None
     quorum: Annotated[
-        int | None,
-        Constraint(ge=1),
-        Doc("Minimum number of ballots for an outcome.", DELIBERATION),
+        int | None, Constraint(ge=1), Doc("Minimum number of ballots for an outcome.", DELIBERATION)
     ] = None
 
     rule_parameters: RuleParameterValues = None
@@ -439,9 +425,7 @@ class AnswerSettings(Parameters):
         ),
     ] = None
     json_schema: Annotated[
-        str | None,
-        SCHEMA,
-        Doc("JSON Schema for the final answer.", DELIBERATION, "SCHEMA.json"),
+        str | None, SCHEMA, Doc("JSON Schema for the final answer.", DELIBERATION, "SCHEMA.json")
     ] = None
 
 

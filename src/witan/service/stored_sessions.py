@@ -27,12 +27,7 @@ Name = Annotated[str, NUL_FREE, Constraint(min_length=1, max_length=400)]
 Text = Annotated[str, NUL_FREE, Constraint(max_length=2_000_000)]
 
 SessionName = Annotated[
-    Name,
-    Doc(
-        "Session name, an unambiguous prefix, or `last`.",
-        metavar="ID",
-        positional="one",
-    ),
+    Name, Doc("Session name, an unambiguous prefix, or `last`.", metavar="ID", positional="one")
 ]
 
 

@@ -75,10 +75,7 @@ class Page:
         lines = [clean(text)]
         if self.width is not None and span(lines[0]) > self.width:
             folded_lines = textwrap.wrap(
-                lines[0],
-                max(self.width, 20),
-                subsequent_indent=" " * hang,
-                break_on_hyphens=False,
+                lines[0], max(self.width, 20), subsequent_indent=" " * hang, break_on_hyphens=False
             )
             lines = folded_lines or lines
         return "\n".join(self.paint(line, style) for line in lines)

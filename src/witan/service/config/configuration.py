@@ -200,11 +200,7 @@ def _reach_of(
     urls, keys = (settings.get(("providers", spec.provider, field)) for field in ("url", "key"))
     url = entry.url if urls is None or entry.url is not None else urls.value
     variable = entry.key if keys is None or entry.key is not None else keys.value
-    return replace(
-        spec,
-        url=spec.url if url is None else url.rstrip("/"),
-        key_variable=variable,
-    )
+    return replace(spec, url=spec.url if url is None else url.rstrip("/"), key_variable=variable)
 
 
 def check_providers(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec]) -> None:

@@ -184,12 +184,7 @@ class JudgeRequest(JuryRequest):
     ] = None
     reference: Annotated[
         Text | None,
-        Doc(
-            "Reference answer for the jury.",
-            QUESTION,
-            label="Reference answer",
-            brief="",
-        ),
+        Doc("Reference answer for the jury.", QUESTION, label="Reference answer", brief=""),
     ] = None
     files: Files = field(default_factory=dict)
     pass_mark: Annotated[
@@ -203,8 +198,7 @@ class JudgeRequest(JuryRequest):
         ),
     ] = None
     expected: Annotated[
-        Name | None,
-        Doc("Text expected to win, or `tie`.", QUESTION, label="Expected best text"),
+        Name | None, Doc("Text expected to win, or `tie`.", QUESTION, label="Expected best text")
     ] = None
     category: Category = None
 

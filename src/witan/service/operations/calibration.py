@@ -71,9 +71,7 @@ class CalibrateParameters(BallotFormat):
         ),
     ] = None
     draws: Annotated[
-        int,
-        Constraint(ge=1, le=1_000),
-        Doc("Panels to draw from each session.", DRAWS),
+        int, Constraint(ge=1, le=1_000), Doc("Panels to draw from each session.", DRAWS)
     ] = 20
     seed: Annotated[int, Constraint(ge=0), Doc("Seed of the draws.", DRAWS)] = 0
     rubric: RubricSetting = None

@@ -90,8 +90,7 @@ def tally(_: object, parameters: TallyParameters) -> Tally:
 
 
 def count_sessions(
-    parameters: TallyParameters,
-    on_unsuitable: Callable[[UnsuitableBallots], None],
+    parameters: TallyParameters, on_unsuitable: Callable[[UnsuitableBallots], None]
 ) -> Iterator["OutcomeColumn"]:
     """Count session by session, in batches of columns.
 
@@ -125,8 +124,7 @@ class ExplainParameters(BallotSettings, RuleParameters):
     defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
     session: Annotated[
-        str | None,
-        Doc("Session to explain; required if there are several.", SECTION),
+        str | None, Doc("Session to explain; required if there are several.", SECTION)
     ] = None
 
 

@@ -29,13 +29,7 @@ from witan.service.catalogue import operation, public, redacts
 from witan.service.json_output import inherit_field_docs
 from witan.service.parameters import Constraint, Doc, Parameters
 from witan.service.redaction import public_names
-from witan.service.stored_sessions import (
-    Name,
-    SessionName,
-    SessionStore,
-    Text,
-    WindowParameters,
-)
+from witan.service.stored_sessions import Name, SessionName, SessionStore, Text, WindowParameters
 
 AFTERWARDS = "cast again, after it was revealed who wrote what"
 """Note on a ballot that replaces an earlier one."""

@@ -594,11 +594,7 @@ class LocalCouncils:
         if self._for_plan:
             environment, missing = without_keys(config, os.environ)
         council = seat_council(
-            config,
-            environment,
-            procedure=procedure,
-            history=self._recorder,
-            teacher=self.history,
+            config, environment, procedure=procedure, history=self._recorder, teacher=self.history
         )
         self._notes = council.notes if missing is None else (*council.notes, missing)
         return council

@@ -646,10 +646,7 @@ async def open_service(
         spans = [] if exporting is None else [Spans(exporting.provider)]
         try:
             async with Service.open(
-                councils,
-                ledger=ledger,
-                observers=[*observers, *spans],
-                most=settings.max_sessions,
+                councils, ledger=ledger, observers=[*observers, *spans], most=settings.max_sessions
             ) as service:
                 yield service
         finally:

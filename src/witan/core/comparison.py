@@ -91,7 +91,7 @@ def compare_rules(
     sessions = tuple(session_names if only is None else dict.fromkeys(only))
     for name in sessions:
         if name not in session_names:
-            raise UnknownName("session", name, session_names)
+            raise UnknownName("session of the ballots", name, session_names)
     all_electorates, settings = prepare(all_ballots, settings)
     if not all_electorates:
         raise NothingToCount("there is no ballot to count")

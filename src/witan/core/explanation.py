@@ -502,7 +502,7 @@ def _session(ballots: Sequence[Ballot], session: str | None) -> str:
         expected = f"one of {len(session_names):,} sessions, such as {session_names[0]!r}"
         raise MissingParameter("the session to explain", None, expected)
     if session is not None and session not in session_names:
-        raise UnknownName("session", session, session_names)
+        raise UnknownName("session of the ballots", session, session_names)
     return session_names[0] if session is None else session
 
 

@@ -161,10 +161,6 @@ def explain(_: object, parameters: ExplainParameters) -> OutcomeExplanation:
         )
     except MissingParameter as error:
         raise MissingParameter("session", None, error.expected) from None
-    except UnknownName as error:
-        if error.kind != "session":
-            raise
-        raise UnknownName("session of the ballots", error.name, error.known_names) from None
     unread_lines = tuple(ballots.unread_lines)
     unused_options = parameters.without_effect([parameters.rule])
     return OutcomeExplanation(
@@ -290,18 +286,13 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
         if name not in parameter_names:
             raise UnknownName("parameter of the rules compared", name, parameter_names)
     settings, ballots = parameters.comparison_settings(), parameters.ballots
-    try:
-        comparison = compare_rules(
-            ballots.read(parameters, settings),
-            settings,
-            parameters.rules,
-            ballots.check_wanted,
-            parameters.sessions or None,
-        )
-    except UnknownName as error:
-        if error.kind != "session":
-            raise
-        raise UnknownName("session of the ballots", error.name, error.known_names) from None
+    comparison = compare_rules(
+        ballots.read(parameters, settings),
+        settings,
+        parameters.rules,
+        ballots.check_wanted,
+        parameters.sessions or None,
+    )
     return reduce_to(
         RuleComparison,
         comparison,

@@ -12,7 +12,7 @@ from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.core.verdict import Verdict
 from witan.deliberation.costs import Cost
-from witan.deliberation.events import EVENTS, AnswerDelta, Event, SynthesisDelta
+from witan.deliberation.events import DELTAS, EVENTS, Event
 from witan.deliberation.learning import apply_lessons
 from witan.deliberation.record import dump_record, record_fields
 from witan.deliberation.session import Session, State, Synthesis
@@ -193,8 +193,6 @@ def imported_session(
         return ImportedSession(about, imported, None, "no ballot ranks or grades anything")
     return ImportedSession(about, imported, outcomes[0], None)
 
-
-DELTAS = (AnswerDelta, SynthesisDelta)
 
 KINDS = {name: kind for name, kind in EVENTS.items() if not issubclass(kind, DELTAS)}
 """Events that a record has: the event that ends a text holds all of it."""

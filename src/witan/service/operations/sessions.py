@@ -165,13 +165,6 @@ def sessions(store: SessionStore, parameters: SessionsParameters) -> SessionList
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ShowParameters(Parameters):
-    """Session to show."""
-
-    session: SessionName
-
-
 @redacts(ImportedSession)
 def redact_imported_session(session: ImportedSession) -> ImportedSession:
     """Redact names and reasons.
@@ -184,7 +177,7 @@ def redact_imported_session(session: ImportedSession) -> ImportedSession:
 
 
 @operation("show", get="/sessions/{session}", tag="sessions")
-def show(store: SessionStore, parameters: ShowParameters) -> CouncilSession | ImportedSession:
+def show(store: SessionStore, parameters: SessionRequest) -> CouncilSession | ImportedSession:
     """Show a session: question, answers, ballots, outcome, final answer, events.
 
     An imported session has no events; it has an import record instead, marked by `witan_imported`,
@@ -247,7 +240,7 @@ async def _show(service: ClientService, session: str) -> CouncilSession | Import
     from witan.service.dispatch import ServedSessions
 
     store = ServedSessions(service.service, service.client)
-    return await anyio.to_thread.run_sync(show.handler, store, ShowParameters(session))
+    return await anyio.to_thread.run_sync(show.handler, store, SessionRequest(session))
 
 
 MAX_ROOTS_TO_QUERY = 100

@@ -401,7 +401,7 @@ class Councils:
 def check_weights(request: JuryRequest, council: Council) -> None:
     """Refuse a weight for anyone but a reviewer."""
     reviewers = [member.name for member in council.reviewers]
-    for name in request.options.collect_values().get("weights") or ():
+    for name in request.options.weights or ():
         if name not in reviewers:
             raise UnknownName("reviewer", name, reviewers)
 

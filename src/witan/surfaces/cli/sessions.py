@@ -11,10 +11,11 @@ import click
 
 from witan.deliberation.record import event_to_json
 from witan.files.session_files import write_whole
-from witan.service.operations.sessions import ShowParameters, delete_sessions, descendants, forget
+from witan.service.operations.sessions import delete_sessions, descendants, forget
 from witan.service.operations.sessions import show as operation
 from witan.service.parameters import MOMENT
 from witan.service.session_records import CouncilSession, ImportedSession
+from witan.service.stored_sessions import SessionRequest
 from witan.service.text import clean, count_noun
 from witan.surfaces.cli.commands import command, parameter_options, print_result
 from witan.surfaces.cli.options import (
@@ -68,7 +69,7 @@ def show_command(
         raise click.UsageError("choose one of --json, --events and --html")
     options = {"config": config, "history": history}
     with open_named_sessions(options) as store:
-        result = operation.handler(store, ShowParameters(session))
+        result = operation.handler(store, SessionRequest(session))
         if html is not None:
             from witan.surfaces.report import session_to_html
 

@@ -12,11 +12,12 @@ from witan.deliberation.session import Session
 from witan.service.catalogue import CATALOGUE, find_operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
-from witan.service.operations.sessions import ShowParameters, show
+from witan.service.operations.sessions import show
 from witan.service.parameters import Doc
 from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.sessions.running import RunningSession, StreamMessage, resume_point
 from witan.service.sessions.spending import LOCAL
+from witan.service.stored_sessions import SessionRequest
 from witan.surfaces.http.addresses import known_parameters
 from witan.surfaces.http.endpoints import (
     AFTER,
@@ -217,7 +218,7 @@ async def export(
         name = result.about.session if isinstance(result, ImportedSession) else result.session.id
         return _file(export_html(result, show_names=reveal), name)
 
-    return await dispatch(show, service, LOCAL, ShowParameters(session), write)
+    return await dispatch(show, service, LOCAL, SessionRequest(session), write)
 
 
 def _file(html: str, session: str) -> Response:

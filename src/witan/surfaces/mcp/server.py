@@ -37,11 +37,12 @@ from witan.service.catalogue import CATALOGUE, Operation, find_operation, redact
 from witan.service.config.serve import ServeSettings
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
-from witan.service.operations.sessions import ShowParameters, show
+from witan.service.operations.sessions import show
 from witan.service.redaction import public_error
 from witan.service.sessions.manager import Service
 from witan.service.sessions.running import contain_errors
 from witan.service.sessions.spending import LOCAL
+from witan.service.stored_sessions import SessionRequest
 from witan.surfaces.mcp.replies import address
 from witan.surfaces.mcp.tools import TOOLS, ToolCall, ToolReply, describe_faults, list_tools
 from witan.surfaces.report import session_to_html
@@ -358,7 +359,7 @@ class _Handlers:
         parameters, kind = None, JSON
         if uri.startswith(SESSION) and uri != SESSION:
             name = unquote(uri.removeprefix(SESSION).removesuffix(PAGE))
-            operation, parameters = show, ShowParameters(name)
+            operation, parameters = show, SessionRequest(name)
             if uri.endswith(PAGE):
                 write, kind = session_to_html, HTML
         if operation is None:

@@ -17,12 +17,7 @@ from witan.errors import HistoryConflict, InvalidBallot, InvalidParameter, Unkno
 from witan.history.ballots import HumanVote, Paper
 from witan.service.catalogue import redact
 from witan.service.dispatch import ServedSessions, dispatch, keep_typed
-from witan.service.operations.sessions import (
-    ForgetParameters,
-    RecountParameters,
-    ShowParameters,
-    recount,
-)
+from witan.service.operations.sessions import ForgetParameters, RecountParameters, recount
 from witan.service.operations.sessions import forget as forget_session
 from witan.service.operations.sessions import show as show_session
 from witan.service.operations.voting import cast_vote, paper_for, reveal_paper
@@ -31,7 +26,7 @@ from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.sessions.manager import Service
 from witan.service.sessions.running import RunningSession
 from witan.service.sessions.spending import LOCAL
-from witan.service.stored_sessions import SessionStore
+from witan.service.stored_sessions import SessionRequest, SessionStore
 from witan.surfaces.http.endpoints import AFTER, ClientOf, ServiceOf, stream_response
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.names import find_seat
@@ -303,7 +298,7 @@ async def show(  # noqa: PLR0913 - parameters of an address
         events = (each.event for each in running_session.stream.messages_after(0))
         live = LivePage(events, show_names=reveal, site=site, mark=running_session.stream.mark)
         return HtmlPage(render_live(live, site=site), headers=UNKEPT)
-    result = await dispatch(show_session, service, LOCAL, ShowParameters(session_id), keep_typed)
+    result = await dispatch(show_session, service, LOCAL, SessionRequest(session_id), keep_typed)
     recount_view, failure, problem = None, None, ""
     try:
         recount_view = await _recount(

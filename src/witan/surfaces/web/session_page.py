@@ -13,9 +13,9 @@ from witan.deliberation.ports import Message, Seat
 from witan.deliberation.session import Session
 from witan.errors import WitanError
 from witan.service.dispatch import dispatch, keep_typed
-from witan.service.operations.sessions import ShowParameters
 from witan.service.operations.sessions import show as show_session
 from witan.service.session_records import CouncilSession, ImportedSession, votes_beside
+from witan.service.stored_sessions import SessionRequest
 from witan.service.text import clean
 from witan.service.trust import leaders_text
 from witan.surfaces.report.banner import failed_seats
@@ -379,7 +379,7 @@ async def _read_follow_up(
 ) -> FollowUp | None:
     """Read a follow-up; None if it has been deleted."""
     try:
-        result = await dispatch(show_session, service, client, ShowParameters(name), keep_typed)
+        result = await dispatch(show_session, service, client, SessionRequest(name), keep_typed)
     except WitanError:
         return None
     if not isinstance(result, CouncilSession):

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from math import inf
-from types import TracebackType
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -190,12 +189,7 @@ class Connections:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.aclose()
 
 

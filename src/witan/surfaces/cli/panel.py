@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import ConsoleOptions, Group, RenderResult
@@ -75,12 +74,7 @@ class Panel:
         self._live.start(refresh=True)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close(keep=self._board is not None)
 
     def show(self, board: "Board") -> None:

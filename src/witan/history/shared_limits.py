@@ -120,15 +120,7 @@ class TokenBucket:
         self._database = database
 
     async def take(self, provider: str, interval: float, n: int = 1, pause: float = 0.0) -> float:
-        """Take tokens in one statement; return the seconds until the first.
-
-        Parameters
-        ----------
-        interval
-            Seconds between two calls; the other tokens are due at this interval.
-        pause
-            Seconds during which no call starts, as the provider requests.
-        """
+        """Take tokens in one statement; return the seconds until the first."""
         values = {"provider": provider, "seconds": n * interval, "pause": pause}
         return await anyio.to_thread.run_sync(self._take, values)
 

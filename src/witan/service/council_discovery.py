@@ -162,6 +162,8 @@ class DiscoveredCouncil:
     notes: tuple[str, ...]
 
 
+_Endpoint = tuple[str, str | None, str | None]
+
 Source = tuple[SeatSpec, ...]
 """The models of one provider or server, best first."""
 
@@ -169,8 +171,6 @@ Source = tuple[SeatSpec, ...]
 NOTHING_HERE = "no provider's key is set and no model server runs here"
 
 NOT_MOVED: Mapping[str, Reach] = MappingProxyType({})
-
-NO_PRICES: Mapping[str, Price] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ async def price_by_lists(
     Each list is requested once. A price stays unknown if the provider has no key here, no list, or
     no price in it.
     """
-    lookups: dict[tuple[str, str | None, str | None], _Lookup] = {}
+    lookups: dict[_Endpoint, _Lookup] = {}
     for spec in filter(partial(lacks_price, environment=environment), specs):
         place = Reach(spec.url, spec.key_variable)
         lookup = _make_request(PROVIDERS[spec.provider], environment, {spec.provider: place})
@@ -287,12 +287,12 @@ async def price_by_lists(
             lookups[_endpoint(spec)] = lookup
     if not lookups:
         return tuple(specs)
-    prices: dict[tuple[str, str | None, str | None], Mapping[str, Price]] = {}
+    prices: dict[tuple[_Endpoint, str], Price] = {}
     async with Connections() as connections, anyio.create_task_group() as group:
         for endpoint, each in lookups.items():
             group.start_soon(_look_up, endpoint, each, connections, prices)
     return tuple(
-        replace(spec, price=prices.get(_endpoint(spec), NO_PRICES).get(spec.model))
+        replace(spec, price=prices.get((_endpoint(spec), spec.model)))
         if lacks_price(spec, environment)
         else spec
         for spec in specs
@@ -323,20 +323,21 @@ def lacks_price(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
         return False  # an invalid address: seating it raises the error
 
 
-def _endpoint(spec: SeatSpec) -> tuple[str, str | None, str | None]:
+def _endpoint(spec: SeatSpec) -> _Endpoint:
     return spec.provider, spec.url, spec.key_variable
 
 
 async def _look_up(
-    endpoint: tuple[str, str | None, str | None],
+    endpoint: _Endpoint,
     lookup: _Lookup,
     connections: Connections,
-    prices: dict[tuple[str, str | None, str | None], Mapping[str, Price]],
+    prices: dict[tuple[_Endpoint, str], Price],
 ) -> None:
     """Store the prices of a provider's list, if it comes in time."""
     with anyio.move_on_after(LOOK_SECONDS), suppress(ModelError):
-        models = await lookup.list_models(connections)
-        prices[endpoint] = {m.id.strip(): m.price for m in models if m.price is not None}
+        for model in await lookup.list_models(connections):
+            if model.price is not None:
+                prices[endpoint, model.id.strip()] = model.price
 
 
 def deal(sources: Sequence[Source]) -> list[SeatSpec]:

@@ -401,7 +401,7 @@ class Endpoint:
 
     Attributes
     ----------
-    shown
+    url
         The URL in messages: without user and query.
     redact
         Removes every credential from a message or a reply.

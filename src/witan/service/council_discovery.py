@@ -439,9 +439,7 @@ def _local_seats(server: LocalServer, environment: Mapping[str, str], silent: li
     )
 
 
-def describe_search(
-    servers: Mapping[str, str] = LOCAL_SERVERS, reaches: Mapping[str, Reach] = NOT_MOVED
-) -> str:
+def describe_search(reaches: Mapping[str, Reach] = NOT_MOVED) -> str:
     """Describe where `find_council` looks for keys and servers."""
     specs = [
         SeatSpec("", p.name, "", key_variable=reaches.get(p.name, Reach()).key_variable)
@@ -450,7 +448,8 @@ def describe_search(
     ]
     variables = dict.fromkeys(v for spec in specs for v in key_variables(spec))
     keys = list_text([*variables], most=len(variables))
-    return f"looked for keys in {keys}, and for {list_text([*servers], most=len(servers))} here"
+    servers = list_text([*LOCAL_SERVERS], most=len(LOCAL_SERVERS))
+    return f"looked for keys in {keys}, and for {servers} here"
 
 
 _OTHER_WAYS = (Way("run ", operation="init", command=True), "ask the profile demo")

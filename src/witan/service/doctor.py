@@ -185,7 +185,6 @@ async def diagnose(
     history: HistoryFinding,
     *,
     offline: bool = False,
-    servers: Mapping[str, str] = LOCAL_SERVERS,
 ) -> Diagnosis:
     """Check everything a council needs.
 
@@ -206,16 +205,13 @@ async def diagnose(
             raise NoCouncil("no council is configured", remedy)
         else:
             discovery = await find_council(
-                environment,
-                servers,
-                reaches=config.reach_by_provider,
-                jury_origin=config.jury_origin,
+                environment, reaches=config.reach_by_provider, jury_origin=config.jury_origin
             )
             members = discovery.seats
             notes += discovery.notes
     except (ConfigError, NoCouncil) as error:
         problems.append(str(error))
-        notes += [] if offline else [describe_search(servers, config.reach_by_provider)]
+        notes += [] if offline else [describe_search(config.reach_by_provider)]
     async with Connections() as connections:
         seats = _Seats(config, environment, connections, offline=offline)
         sitting, jury, chairmen = [
@@ -223,7 +219,7 @@ async def diagnose(
         ]
     local: Sequence[LocalServer] = ()
     try:
-        places = local_addresses({} if offline else servers, environment)
+        places = local_addresses({} if offline else LOCAL_SERVERS, environment)
         local = await find_local_servers(places) if places else ()
     except ConfigError as error:
         notes.append(str(error))

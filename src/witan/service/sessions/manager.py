@@ -239,7 +239,7 @@ class Service:
     history
         The history that records sessions; None: they end with the process.
     name
-        Its name in the calls of its members, by default unique.
+        Its name in the calls of its members; empty for a command.
     """
 
     def __init__(
@@ -273,7 +273,6 @@ class Service:
         ledger: Ledger | None = None,
         observers: Sequence[Observer] = (),
         most: int = 64,
-        name: str | None = None,
         local: bool = False,
         sessions: Sequence[Session] = (),
     ) -> "AsyncGenerator[Service, None]":
@@ -303,7 +302,7 @@ class Service:
                 client_limits,
                 observers,
                 most=most,
-                name="" if local else name or server_name(),
+                name="" if local else server_name(),
                 sessions=sessions,
             )
             tasks = AsyncExitStack()

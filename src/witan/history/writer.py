@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Event as Signal
 from threading import Lock, Thread
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import anyio
 import anyio.lowlevel
@@ -62,14 +62,6 @@ UNSTORABLE = (WitanError, ValueError, ArithmeticError)
 """Errors of a session with values that cannot be stored."""
 
 
-class EventRecorder(Protocol):
-    """The listener that queues a session's events."""
-
-    def fail(self, session: str, error: Exception) -> None:
-        """Record why later events of a session are not stored."""
-        ...
-
-
 class SessionQueue:
     """The queued events of one session.
 
@@ -80,10 +72,10 @@ class SessionQueue:
         its events nevertheless.
     """
 
-    def __init__(self, opening: SessionOpened, holder: str, recorder: EventRecorder) -> None:
+    def __init__(self, opening: SessionOpened, holder: str, recording: "Recording") -> None:
         self.opening = opening
         self.holder = holder
-        self.recorder = recorder
+        self.recording = recording
         self.events: list[Event] = []
         self.count: CountColumn | None = None
         self.n_queued = 0
@@ -124,7 +116,7 @@ class SessionQueue:
             problem = f"could not store the session {session}: {str(error) or type(error).__name__}"
             error = HistoryError("the history", problem, "check the cause, then try again")
         self.failure = error
-        self.recorder.fail(session, error)
+        self.recording.fail(session, error)
 
 
 PendingQueues = dict[SessionQueue, int]
@@ -293,10 +285,10 @@ def _call_soon(loop: Any, calls: Sequence[Callable[[], object]]) -> None:
 
 
 class _Dismissal:
-    """A request to drop the pending events of a recorder."""
+    """A request to drop the pending events of a recording."""
 
-    def __init__(self, recorder: EventRecorder, error: HistoryError) -> None:
-        self.recorder, self.error = recorder, error
+    def __init__(self, recording: "Recording", error: HistoryError) -> None:
+        self.recording, self.error = recording, error
         self.complete = Signal()
 
 
@@ -367,9 +359,9 @@ class Writer:
                 raise type(error)(error.location, error.problem, error.remedy) from error.__cause__
             is_done = signal.wait(LOCK_CHECK_SECONDS)
 
-    def dismiss(self, recorder: EventRecorder, error: HistoryError) -> None:
-        """Drop a recorder's pending events; return when none is being written."""
-        dismissal = _Dismissal(recorder, error)
+    def dismiss(self, recording: "Recording", error: HistoryError) -> None:
+        """Drop a recording's pending events; return when none is being written."""
+        dismissal = _Dismissal(recording, error)
         self._enqueue_signal(dismissal.complete, dismissal).wait()
 
     def close(self) -> None:
@@ -483,9 +475,9 @@ class Writer:
                 self._next_beat = LOCK_CHECK_SECONDS
 
     def _drop(self, pending: PendingQueues, dismissals: Sequence[_Dismissal]) -> None:
-        """Fail pending events of dismissed recorders; at the end, all events."""
+        """Fail pending events of dismissed recordings; at the end, all events."""
         for dismissal in dismissals:
-            for queue in [queue for queue in pending if queue.recorder is dismissal.recorder]:
+            for queue in [queue for queue in pending if queue.recording is dismissal.recording]:
                 del pending[queue]
                 queue.fail(dismissal.error)
             dismissal.complete.set()
@@ -524,12 +516,6 @@ class Recording:
     ----------
     claim
         Returns the holder of a claimed session, else None.
-
-    Attributes
-    ----------
-    failure
-        The first error; later events of its session are not stored. After a flush has raised it,
-        the opening of another session clears it.
     """
 
     def __init__(self, writer: Writer, claim: Callable[[str], str | None]) -> None:
@@ -543,7 +529,10 @@ class Recording:
 
     @property
     def failure(self) -> Exception | None:
-        """The first error."""
+        """The first error; later events of its session are not stored.
+
+        After a flush has raised it, the opening of another session clears it.
+        """
         return next(iter([*self._failures.values()]), None)
 
     @property

@@ -141,7 +141,7 @@ def test_a_result_of_an_undeclared_type_is_refused():
     with pytest.raises(TypeError, match="neither redacted nor public"):
         redact(Secrets())
     with pytest.raises(TypeError, match="neither redacted nor public"):
-        operation("rules", get="/secrets", tag="reports")(reveal)
+        operation("GET /secrets", tag="reports")(reveal)
 
 
 def test_a_result_of_a_derived_type_is_refused():

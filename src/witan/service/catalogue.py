@@ -213,33 +213,31 @@ def _redactor(result: type) -> Callable[[Any], Any]:
     return _REDACTORS[result]
 
 
-def operation(  # noqa: PLR0913 - a declaration says all of it in one place
-    name: str,
+def operation(
+    route: str,
     *,
-    get: str | None = None,
-    post: str | None = None,
-    delete: str | None = None,
     tag: str,
     kind: Kind = "value",
     pool: Pool | None = None,
     changes: bool = False,
     destroys: bool = False,
 ) -> Callable[[Callable[[Any, P], R]], Operation[P, R]]:
-    """Declare a named operation with the types of its handler.
+    """Declare an operation with the name and the types of its handler.
+
+    Parameters
+    ----------
+    route
+        Method and path, such as ``GET /sessions``.
 
     Raises
     ------
     TypeError
         If its result is neither redacted nor public.
     """
-    [(method, path)] = [
-        (method, path)
-        for method, path in (("GET", get), ("POST", post), ("DELETE", delete))
-        if path is not None
-    ]
+    method, path = route.split()
 
     def declare(handler: Callable[[Any, P], R]) -> Operation[P, R]:
-        hints = {**handler.__annotations__}
+        name, hints = handler.__name__, {**handler.__annotations__}
         result = hints.pop("return")
         needs, parameters = hints.values()
         if kind == "value":

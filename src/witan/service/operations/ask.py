@@ -249,7 +249,7 @@ NewSessionRequest: TypeAlias = QuestionRequest | JudgeRequest | RejudgeRequest |
 StartRequest: TypeAlias = NewSessionRequest | ResumeRequest
 
 
-@operation("ask", post="/sessions", tag="sessions", kind="session", changes=True)
+@operation("POST /sessions", tag="sessions", kind="session", changes=True)
 async def ask(service: ClientService, request: QuestionRequest) -> "RunningSession":
     """Ask several models, which then review each other's answers blind.
 
@@ -261,7 +261,7 @@ async def ask(service: ClientService, request: QuestionRequest) -> "RunningSessi
     return await service.start(request)
 
 
-@operation("judge", post="/judge", tag="sessions", kind="session", changes=True)
+@operation("POST /judge", tag="sessions", kind="session", changes=True)
 async def judge(service: ClientService, request: JudgeRequest) -> "RunningSession":
     """Have a jury judge given texts blind: one, or several together.
 
@@ -272,9 +272,7 @@ async def judge(service: ClientService, request: JudgeRequest) -> "RunningSessio
     return await service.start(request)
 
 
-@operation(
-    "resume", post="/sessions/{session}/resume", tag="sessions", kind="session", changes=True
-)
+@operation("POST /sessions/{session}/resume", tag="sessions", kind="session", changes=True)
 async def resume(service: ClientService, request: ResumeRequest) -> "RunningSession":
     """Resume an interrupted session without repeating finished calls.
 
@@ -284,7 +282,7 @@ async def resume(service: ClientService, request: ResumeRequest) -> "RunningSess
     return await service.start(request)
 
 
-@operation("retry", post="/sessions/{session}/retry", tag="sessions", kind="session", changes=True)
+@operation("POST /sessions/{session}/retry", tag="sessions", kind="session", changes=True)
 async def retry(service: ClientService, request: RetryRequest) -> "RunningSession":
     """Ask a session's failed seats again, in a new session.
 
@@ -296,9 +294,7 @@ async def retry(service: ClientService, request: RetryRequest) -> "RunningSessio
     return await service.start(request)
 
 
-@operation(
-    "rejudge", post="/sessions/{session}/rejudge", tag="sessions", kind="session", changes=True
-)
+@operation("POST /sessions/{session}/rejudge", tag="sessions", kind="session", changes=True)
 async def rejudge(service: ClientService, request: RejudgeRequest) -> "RunningSession":
     """Review a session's stored answers again, with another jury.
 

@@ -108,7 +108,7 @@ class CalibrationResult(CalibrationCheck):
     scales: tuple[str, ...] = ()
 
 
-@operation("calibrate", post="/calibrate", tag="counting", pool="upload")
+@operation("POST /calibrate", tag="counting", pool="upload")
 def calibrate(store: SessionStore, parameters: CalibrateParameters) -> CalibrationResult:
     """Check the calibration of probabilities, on held-out reviewers or people.
 
@@ -192,7 +192,7 @@ class EstimateResult(Estimates):
     scales: tuple[str, ...] = ()
 
 
-@operation("estimate", post="/estimate", tag="counting", pool="upload")
+@operation("POST /estimate", tag="counting", pool="upload")
 def estimate(_: object, parameters: EstimateParameters) -> EstimateResult:
     """Estimate systems from a jury's ballots, corrected by people's votes.
 

@@ -70,7 +70,7 @@ class Tally:
     ]
 
 
-@operation("tally", post="/tally", tag="counting", pool="upload")
+@operation("POST /tally", tag="counting", pool="upload")
 def tally(_: object, parameters: TallyParameters) -> Tally:
     """Count given ballots: who leads, and how sure that is.
 
@@ -144,7 +144,7 @@ class OutcomeExplanation:
     ]
 
 
-@operation("explain", post="/explain", tag="counting", pool="upload")
+@operation("POST /explain", tag="counting", pool="upload")
 def explain(_: object, parameters: ExplainParameters) -> OutcomeExplanation:
     """Show step by step how given ballots lead to a session's outcome.
 
@@ -268,7 +268,7 @@ class RuleComparison:
         )
 
 
-@operation("compare", post="/compare", tag="counting", pool="upload")
+@operation("POST /compare", tag="counting", pool="upload")
 def compare(_: object, parameters: CompareParameters) -> RuleComparison:
     """Count given ballots under every rule, side by side.
 

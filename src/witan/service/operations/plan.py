@@ -105,7 +105,7 @@ class Planner:
         return summarize_plan(plan, replace(limits, max_cost_usd=ceiling))
 
 
-@operation("plan", post="/plan", tag="sessions")
+@operation("POST /plan", tag="sessions")
 async def plan(planner: Planner, request: QuestionRequest) -> PlanSummary:
     """Plan the calls and highest cost of a question, without a call.
 
@@ -116,19 +116,19 @@ async def plan(planner: Planner, request: QuestionRequest) -> PlanSummary:
     return await planner.plan(request)
 
 
-@operation("plan_judge", post="/judge/plan", tag="sessions")
+@operation("POST /judge/plan", tag="sessions")
 async def plan_judge(planner: Planner, request: JudgeRequest) -> PlanSummary:
     """Plan the calls and highest cost of `judge`, without a call."""
     return await planner.plan(request)
 
 
-@operation("plan_retry", post="/sessions/{session}/retry/plan", tag="sessions")
+@operation("POST /sessions/{session}/retry/plan", tag="sessions")
 async def plan_retry(planner: Planner, request: RetryRequest) -> PlanSummary:
     """Plan the calls and highest cost of `retry`, without a call."""
     return await planner.plan(request)
 
 
-@operation("plan_rejudge", post="/sessions/{session}/rejudge/plan", tag="sessions")
+@operation("POST /sessions/{session}/rejudge/plan", tag="sessions")
 async def plan_rejudge(planner: Planner, request: RejudgeRequest) -> PlanSummary:
     """Plan the calls and highest cost of `rejudge`, without a call."""
     return await planner.plan(request)

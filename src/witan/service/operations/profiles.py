@@ -79,7 +79,7 @@ def redact_profiles(profiles: Profiles) -> Profiles:
     return Profiles(tuple(map(redact, profiles.profiles)))
 
 
-@operation("profiles", get="/profiles", tag="sessions")
+@operation("GET /profiles", tag="sessions")
 def profiles(service: ProfileService, parameters: ProfilesParameters) -> Profiles:  # noqa: ARG001
     """List the available councils: their members, or why one is unavailable."""
     return Profiles(tuple(service.profiles.values()))

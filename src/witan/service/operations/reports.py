@@ -162,7 +162,7 @@ class LeaderboardParameters(WindowParameters):
         return Terms(**{name: getattr(self, name) for name in names})
 
 
-@operation("leaderboard", get="/leaderboard", tag="reports", pool="history")
+@operation("GET /leaderboard", tag="reports", pool="history")
 def leaderboard(service: ReportService, parameters: LeaderboardParameters) -> Leaderboard:
     """Rank models by their scores across the sessions of the history.
 
@@ -235,7 +235,7 @@ def _without_aliases(report: AuditReport) -> AuditReport:
     return replace(report, aliases={})
 
 
-@operation("audit", get="/audit", tag="reports", pool="history")
+@operation("GET /audit", tag="reports", pool="history")
 def audit(service: ReportService, parameters: AuditParameters) -> AuditReport:
     """Audit how reviewers judge: preferences, concordance and value.
 

@@ -64,7 +64,7 @@ class RuleList:
     auto: Annotated[tuple[str, ...], Doc("Sentences on how `auto` chooses.")] = AUTO
 
 
-@operation("rules", get="/rules", tag="counting")
+@operation("GET /rules", tag="counting")
 def rules(_: object, parameters: RulesParameters) -> RuleList:
     """List the voting rules and when to use them; `name` details one."""
     if parameters.name == "auto":
@@ -107,7 +107,7 @@ class RubricList:
     rubrics: Annotated[tuple[RubricEntry, ...], Doc("All of them, or the named one.")]
 
 
-@operation("rubrics", get="/rubrics", tag="counting")
+@operation("GET /rubrics", tag="counting")
 def rubrics(_: object, parameters: RubricsParameters) -> RubricList:
     """List the rubrics for reviewers; `name` shows one.
 

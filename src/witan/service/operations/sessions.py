@@ -147,7 +147,7 @@ def _redact(listing: SessionList) -> SessionList:
     )
 
 
-@operation("sessions", get="/sessions", tag="sessions")
+@operation("GET /sessions", tag="sessions")
 def sessions(store: SessionStore, parameters: SessionsParameters) -> SessionList:
     """List sessions, latest first; `text` searches them.
 
@@ -176,7 +176,7 @@ def redact_imported_session(session: ImportedSession) -> ImportedSession:
     return replace(session, about=redact(session.about), session_import=redacted, not_counted=why)
 
 
-@operation("show", get="/sessions/{session}", tag="sessions")
+@operation("GET /sessions/{session}", tag="sessions")
 def show(store: SessionStore, parameters: SessionRequest) -> CouncilSession | ImportedSession:
     """Show a session: question, answers, ballots, outcome, final answer, events.
 
@@ -201,7 +201,7 @@ class ResultParameters(SessionRequest):
     ] = 45
 
 
-@operation("result", get="/sessions/{session}/result", tag="sessions")
+@operation("GET /sessions/{session}/result", tag="sessions")
 async def result(
     service: ClientService, parameters: ResultParameters
 ) -> CouncilSession | ImportedSession:
@@ -219,7 +219,7 @@ async def result(
     return await _show(service, session_name)
 
 
-@operation("cancel", post="/sessions/{session}/cancel", tag="sessions", changes=True)
+@operation("POST /sessions/{session}/cancel", tag="sessions", changes=True)
 async def cancel(
     service: ClientService, request: SessionRequest
 ) -> CouncilSession | ImportedSession:
@@ -277,7 +277,7 @@ class Deletion:
     ]
 
 
-@operation("forget", delete="/sessions/{session}", tag="sessions", changes=True, destroys=True)
+@operation("DELETE /sessions/{session}", tag="sessions", changes=True, destroys=True)
 def forget(store: SessionStore, parameters: ForgetParameters) -> Deletion:
     """Delete a session with its answers, ballots and numbers, irreversibly.
 
@@ -397,7 +397,7 @@ def redact_recount(result: RecountResult) -> RecountResult:
     return replace(result, outcome=redactor.outcome(result.outcome))
 
 
-@operation("recount", post="/sessions/{session}/recount", tag="counting", pool="session")
+@operation("POST /sessions/{session}/recount", tag="counting", pool="session")
 def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult:
     """Count a session's ballots again, under another rule or without some reviewers.
 

@@ -137,7 +137,7 @@ def redact_vote(result: VoteResult) -> VoteResult:
     return replace(result, answers=tuple(answers))
 
 
-@operation("paper", get="/sessions/{session}/paper", tag="voting")
+@operation("GET /sessions/{session}/paper", tag="voting")
 def paper(store: SessionStore, parameters: PaperParameters) -> VotingPaper:
     """Return a session's answers under a person's labels, for blind ranking.
 
@@ -146,7 +146,7 @@ def paper(store: SessionStore, parameters: PaperParameters) -> VotingPaper:
     return VotingPaper.of(paper_for(store, parameters.session, parameters.as_))
 
 
-@operation("vote", post="/sessions/{session}/votes", tag="voting", changes=True, destroys=True)
+@operation("POST /sessions/{session}/votes", tag="voting", changes=True, destroys=True)
 def vote(store: SessionStore, parameters: VoteParameters) -> VoteResult:
     """Store a person's ranking by labels, then reveal the authors.
 
@@ -204,7 +204,7 @@ class PersonalRecord(VoteRecord):
     uncounted: Mapping[str, str]
 
 
-@operation("votes", get="/votes", tag="voting", pool="history")
+@operation("GET /votes", tag="voting", pool="history")
 def votes(store: SessionStore, parameters: VotesParameters) -> PersonalRecord:
     """Count over time the pairs on which person and panels agree.
 

@@ -310,7 +310,7 @@ class Council(BaseCouncil):
         history: "History | None" = None,
         jury: Sequence[Member] = (),
         *,
-        teacher: Lessons | None = None,
+        teacher: Teacher | Lessons | None = None,
     ) -> "Council":
         """Return a council of some members under another procedure.
 
@@ -324,19 +324,7 @@ class Council(BaseCouncil):
             procedure=procedure,
             history=history,
             teacher=teacher,
-            throttles=self._throttles,
-            progress=False,
-        )
-
-    def without_history(self, teacher: Teacher | None) -> "Council":
-        """Return the same council without a history; used as in `vary`."""
-        return Council(
-            self.members,
-            list(self.chairmen),
-            jury=self.jury,
-            procedure=self.procedure,
-            teacher=teacher,
-            throttles=self._shared_throttles,
+            throttles=self._shared_throttles or self._throttles,
             progress=False,
         )
 

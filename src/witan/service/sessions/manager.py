@@ -133,7 +133,11 @@ def question_job(
 
     def seat(ceiling: float | None) -> "Council":
         council = councils.council(request, ceiling)
-        return council if store else council.without_history(councils.history)
+        if store:
+            return council
+        members, chairmen, jury = council.members, council.chairmen, council.jury
+        teacher = councils.history
+        return council.vary(council.procedure, members, chairmen, jury=jury, teacher=teacher)
 
     return SessionJob(
         seat,

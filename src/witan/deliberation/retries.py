@@ -266,7 +266,6 @@ def _place(event: e.Event) -> Place:
 
 
 def _seat(event: e.Event) -> str | None:
-    """Return the seat of an event, if any."""
     name: str | None = getattr(event, "seat", getattr(event, "chairman", None))
     return name
 

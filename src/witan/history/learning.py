@@ -415,7 +415,6 @@ def read_lengths(database: Database) -> "Lengths":
 
 
 def _models(opening: dict[str, Any]) -> dict[str, str]:
-    """Map the seats of an opened session to models."""
     seats = [seat for key in ("seats", "chairmen", "jury") for seat in opening.get(key, ())]
     return {seat["name"]: seat.get("source") or seat["name"] for seat in seats}
 

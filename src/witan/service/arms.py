@@ -738,7 +738,6 @@ class ArmBatch:
             return None
 
     def _read_ballots(self, rows: Sequence[_Row]) -> dict[int, tuple[Ballot, ...]]:
-        """Read the ballots of all rows, by number."""
         return {row.task.number: self._ballots(row) for row in rows}
 
     def _ballots(self, row: _Row) -> tuple[Ballot, ...]:

@@ -280,7 +280,6 @@ def _show_value(setting: Setting, config: Config) -> SettingFinding:
 
 
 def _price_seats(specs: Sequence[SeatSpec], seats: Sequence[SeatFinding]) -> tuple[SeatSpec, ...]:
-    """Return the seats with discovered prices, in order."""
     pairs = zip(specs, seats, strict=True)
     return tuple(replace(spec, price=finding.price) for spec, finding in pairs)
 

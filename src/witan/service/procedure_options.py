@@ -98,7 +98,6 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
 
 @cache
 def _types() -> Mapping[str, Any]:
-    """Return the types of options common to all rules."""
     of_rules = {name for rule in RULES.values() for name in rule.parameters} - _SETTINGS
     hints = get_type_hints(CouncilOptions)
     return {name: hint for name, hint in hints.items() if name not in of_rules}

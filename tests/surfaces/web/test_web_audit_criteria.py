@@ -61,6 +61,15 @@ def test_reviewers_without_enough_data_are_folded(tmp_path):
     assert agree.all("table") == folded != []
 
 
+def test_criteria_are_drawn_without_measures_that_lack_data(client):
+    """Answers of unknown length have no axis for it."""
+    criteria = fetch_counted(client, "/audit").one("section", aria_labelledby="h-criteria")
+    words = [each.text for each in criteria.all("svg")[0].all("text")]
+
+    assert "variance" in words
+    assert "length" not in words
+
+
 def test_the_report_over_http_has_criteria(client):
     """For all reviewers and for one."""
     everybody = client.get("/api/audit").json()

@@ -504,13 +504,17 @@ def _measure_list(
 
 def _criteria(report: AuditReport, panel: PanelAudit) -> Table:
     """Place criteria side by side, the overall grade among them."""
+    drawn = [
+        word
+        for word in CRITERION_WORDS
+        if any(word.of(line).value is not None for line in panel.criteria)
+    ]
     names, rows = [], []
     for line in panel.criteria:
         name = line.criterion or "overall"
         link = Link("audit", {"criterion": name}) if line.criterion else None
         names.append(Cell(name, link=link))
-        rows.append(_draw(name, line, CRITERION_WORDS, link))
-    has_values = any(dot is not None for row in rows for dot in row.dots)
+        rows.append(_draw(name, line, drawn, link))
     return table_of(
         "Criteria",
         [
@@ -524,9 +528,7 @@ def _criteria(report: AuditReport, panel: PanelAudit) -> Table:
             ),
         ],
         form="measured",
-        chart=(lambda: _measure_chart("Criteria", report, CRITERION_WORDS, tuple(rows)))
-        if has_values
-        else None,
+        chart=(lambda: _measure_chart("Criteria", report, drawn, tuple(rows))) if drawn else None,
     )
 
 
@@ -534,7 +536,7 @@ def _reliability(calibration: Calibration) -> Iterator[Block]:
     """Report how often panels of this confidence agreed with people."""
     if not calibration.is_known:
         why = calibration.reliability(0.5).why
-        yield Sentence(f"It is unknown how often panels with this confidence are right: {why}.")
+        yield Sentence(f"It is unknown how often panels are right: {why}.")
         return
     matched = [block.reliability for block in calibration.blocks]
     yield table_of(

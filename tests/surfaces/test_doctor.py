@@ -319,6 +319,13 @@ class TestEndpoints:
         assert [m["state"] for m in json.loads(out)["members"]] == ["unchecked", "unchecked"]
         assert server.paths == []
 
+    def test_a_council_is_not_ready_with_seats_that_cannot_answer(self, doctor):
+        """The first line names who can, and who cannot."""
+        _, out = doctor('members = ["script:a.toml", "script:b.toml", "cmd:no-such-program-4711"]')
+
+        first = out.splitlines()[0]
+        assert first == "The council is ready without no-such-program-4711: a and b."
+
     def test_a_closed_port_and_a_missing_program_are_reported(self, doctor):
         _, out = doctor('members = ["http://127.0.0.1:9/v1#m", "cmd:no-such-program-4711"]',
                         "--json")  # fmt: skip

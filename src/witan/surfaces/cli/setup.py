@@ -127,8 +127,11 @@ def _write(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
 def _verdict(diagnosis: "Diagnosis") -> str:
     if not diagnosis.can_sit:
         return "The council is not ready:"
-    names = ([seat.name for seat in seats] for seats in (diagnosis.members, diagnosis.jury))
-    return f"The council is ready: {_council(*names)}."
+    seats = (diagnosis.members, diagnosis.jury)
+    names = ([seat.name for seat in each if seat.state != "unable"] for each in seats)
+    unable = [seat.name for each in seats for seat in each if seat.state == "unable"]
+    without = f" without {list_text(unable)}" if unable else ""
+    return f"The council is ready{without}: {_council(*names)}."
 
 
 def _council(members: Sequence[str], jury: Sequence[str]) -> str:

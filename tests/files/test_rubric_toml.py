@@ -135,6 +135,11 @@ def test_invalid_rubric_is_refused(load, old, new, problem):
         load(MINE.replace(old, new))
 
 
+def test_file_may_begin_with_a_byte_order_mark(load):
+    """Editors on Windows write one."""
+    assert load(f"\ufeff{MINE}") == load(MINE)
+
+
 def test_file_without_criteria_is_refused(load):
     """Criteria are required."""
     with pytest.raises(InvalidRubric, match="lacks criteria; expected tables"):

@@ -431,6 +431,10 @@ class TestFiles:
         with pytest.raises(ConfigError, match=rf"mine\.toml{problem}|mine\.toml: .*{problem}"):
             read_script(write(text))
 
+    async def test_script_may_begin_with_a_byte_order_mark(self, write):
+        """Editors on Windows write one."""
+        assert read_script(write("\ufeff[[answer]]\ntext = 'x'"))
+
     async def test_missing_file_is_named(self, tmp_path):
         """The error names the path."""
         with pytest.raises(ConfigError, match=r"absent\.toml: cannot be read"):

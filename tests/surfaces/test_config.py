@@ -497,6 +497,12 @@ class TestRefusals:
         assert refusal.startswith(f"{path}: ")
         assert said in refusal
 
+    def test_a_byte_order_mark_is_no_error(self, place):
+        """Editors on Windows begin a file with one."""
+        place.write('\ufeffrule = "borda"\r\n')
+
+        assert procedure_of(place.load()).counting.rule == "borda"
+
     @pytest.mark.parametrize(
         ("variable", "value", "said"),
         [

@@ -48,7 +48,7 @@ def load_rubric(path: str | Path) -> Rubric:
     """Read a rubric from TOML; errors name file, key and expected value."""
     location = str(path)
     try:
-        return parse_rubric(Path(path).read_text(encoding="utf-8"), location)
+        return parse_rubric(Path(path).read_text(encoding="utf-8-sig"), location)
     except OSError as error:
         raise InvalidRubric(location, f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

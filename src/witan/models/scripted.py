@@ -118,7 +118,7 @@ def read_script(path: str | Path) -> Script:
     """Read a script from TOML; errors name file, key and expectation."""
     location = str(path)
     try:
-        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(location, "", f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

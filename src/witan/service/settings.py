@@ -312,7 +312,7 @@ SCHEMA = Parser(
     lambda text: text if isinstance(text, str) else json.dumps(text, ensure_ascii=False),
     "a JSON Schema",
     data=Mapping[str, Any],
-    load=lambda path: Path(path).read_text("utf-8"),
+    load=lambda path: Path(path).read_text("utf-8-sig"),
     suffix=".json",
 )
 

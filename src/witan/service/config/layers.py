@@ -112,7 +112,7 @@ def read_file(path: Path, *, is_trusted: bool) -> tuple[Setting, ...]:
 
     location = str(path)
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(location, "", f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

@@ -323,7 +323,7 @@ def take_ballots(declaration: type[Any], options: dict[str, Any]) -> Any:
 
 def _weights_in(path: str) -> dict[str, float]:
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except RecursionError:
         raise click.BadParameter(f"{path} is nested too deeply", param_hint="--weights") from None
     except (OSError, ValueError) as error:

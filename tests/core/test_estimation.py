@@ -47,6 +47,29 @@ class TestSimulated:
             assert width(result.corrected).mean() < 0.65 * width(result.people).mean()
         assert coverage(result.jury, 6) < 0.01
 
+    @pytest.mark.parametrize("n", [10, 50])
+    def test_intervals_of_grades_near_ten_cover(self, n):
+        """Most grades are 10: the interval reaches further down than up."""
+        rng = np.random.default_rng(n)
+        jury = rng.normal(size=(10 * n, REPEATS))
+        people = 0.6 * jury + 0.8 * rng.normal(size=jury.shape)
+        people, jury = (np.clip(np.rint(10 + each), 1, 10) for each in (people, jury))
+        truth = people.mean()
+        people[n:] = np.nan
+
+        result = estimate_powered_means(people, jury)
+
+        for means in (result.corrected, result.people, result.jury):
+            assert coverage(means, truth) >= 0.92
+
+    def test_grades_beyond_the_scale_keep_a_symmetric_interval(self):
+        """Grades corrected for severity may vary about 10, which is no end for them."""
+        grades = np.tile([9.1, 10.8], 20)[:, np.newaxis]
+
+        jury = estimate_powered_means(grades * np.nan, grades).jury
+
+        assert jury.high - jury.value == pytest.approx(jury.value - jury.low)
+
     @pytest.mark.parametrize(("accuracy", "most"), [(0.5, 1.0), (0.9, 0.8)])
     def test_intervals_of_shares_cover(self, accuracy, most):
         """Pass rates and their paired differences cover at their level."""

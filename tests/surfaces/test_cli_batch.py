@@ -18,7 +18,7 @@ import pytest
 
 from council_servers import council_server
 from scripts import grade_words, write_council, write_rows, write_script
-from witan.core.stats.distributions import t_quantile
+from witan.core.stats.distributions import beta_quantile, t_quantile
 from witan.errors import WitanError
 from witan.history import History
 from witan.service.batch import Progress
@@ -123,8 +123,14 @@ class TestRows:
         few = witan("batch", write_rows(tmp_path / "few.jsonl", rows[:4]), *jury, "--json")
         grades = [each["verdict"]["texts"][0]["overall"]["mean"] for each in lines(said.out)]
         mean, reach = np.mean(grades), t_quantile(0.975, 5) * np.std(grades, ddof=1) / 6**0.5
+        n_votes = (mean - 1) * (10 - mean) * (1.96 / reach) ** 2
+        low, high = (
+            1
+            + 9 * beta_quantile(p, (mean - 1) / 9 * n_votes + 0.5, (10 - mean) / 9 * n_votes + 0.5)
+            for p in (0.025, 0.975)
+        )
 
-        assert f"The jury's mean grade is {mean:.2f} ({mean - reach:.2f} to " in said.err
+        assert f"The jury's mean grade is {mean:.2f} ({low:.2f} to {high:.2f}" in said.err
         assert "for rows like these, at 95% confidence)." in said.err
         [text] = json.loads(few.err)["texts"]
         assert (text["text"], text["rows"], text["interval"]) == ("text", 4, None)

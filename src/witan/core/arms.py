@@ -550,10 +550,8 @@ class _Table:
     def _mean(
         self, people: Floats, jury: Floats, clusters: NDArray[np.intp], level: float
     ) -> CorrectedMean:
-        kind: MeanKind = "grades" if self.is_graded else "differences of shares"
-        [mean] = conclude_means(
-            people, jury, clusters, kind, level, is_paired=True, of="rows", cluster="question"
-        )
+        kind: MeanKind = "differences of grades" if self.is_graded else "differences of shares"
+        [mean] = conclude_means(people, jury, clusters, kind, level, of="rows", cluster="question")
         return mean
 
     def _difference(self, number: int, pair: tuple[Arm, Arm]) -> tuple[float, float]:

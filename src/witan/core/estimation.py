@@ -15,7 +15,7 @@ from witan.core.outcome import Interval
 from witan.core.profile import Electorate, Floats
 from witan.core.scale import NATIVE
 from witan.core.settings import Settings
-from witan.core.stats.measures import Count, Measure, MeasureUnit, lack_data
+from witan.core.stats.measures import UNITS, Count, Measure, MeasureUnit, lack_data
 from witan.core.stats.prediction_powered import (
     MIN_CLUSTERS,
     MeanKind,
@@ -693,13 +693,13 @@ class _Table:
             lines.insert(0, SystemEstimate(None, self.quantity, whole))
         people, jury = people[:, order], jury[:, order]
         names = [systems[at] for at in order]
-        kind: MeanKind = "grades" if self.kind == "grades" else "differences of shares"
+        kind: MeanKind = (
+            "differences of grades" if self.kind == "grades" else "differences of shares"
+        )
         differences = []
         for first in range(len(names) - 1):
             of_people, of_jury = (e[:, [first]] - e[:, first + 1 :] for e in (people, jury))
-            means = conclude_means(
-                of_people, of_jury, clusters, kind, level, is_paired=True, cluster=cluster
-            )
+            means = conclude_means(of_people, of_jury, clusters, kind, level, cluster=cluster)
             for second, mean in zip(names[first + 1 :], means, strict=True):
                 differences.append(DifferenceEstimate(names[first], second, self.quantity, mean))
         return lines, differences
@@ -755,15 +755,12 @@ def conclude_means(
     kind: MeanKind,
     level: float,
     *,
-    is_paired: bool = False,
     of: str = "sessions",
     cluster: Cluster = "session",
 ) -> list[CorrectedMean]:
     """Estimate the mean of each column."""
     estimates = estimate_powered_means(people, jury, clusters, kind=kind, level=level)
-    unit: MeasureUnit = "grade" if kind == "grades" else "share"
-    if is_paired:
-        unit = "grade points" if kind == "grades" else "difference of shares"
+    unit = UNITS[kind]
     return [
         CorrectedMean(
             _measure(estimates.corrected, at, unit, level, of=of, cluster=cluster),

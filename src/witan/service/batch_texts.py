@@ -10,7 +10,7 @@ import numpy as np
 from witan.core.estimation import number_questions
 from witan.core.outcome import Interval
 from witan.core.scale import NATIVE
-from witan.core.stats.prediction_powered import MIN_CLUSTERS, estimate_powered_means
+from witan.core.stats.prediction_powered import MIN_CLUSTERS, MeanKind, estimate_powered_means
 from witan.core.verdict import Verdict
 
 
@@ -108,7 +108,7 @@ def summarize_texts(
     }
     summaries = []
     for text, every in by_text.items():
-        mean, interval, n_questions = _mean(grades[text], questions, level)
+        mean, interval, n_questions = _mean(grades[text], "grades", questions, level)
         if interval is not None:
             low, high = max(interval.low, NATIVE.low), min(interval.high, NATIVE.high)
             interval = Interval(low, high, level)
@@ -118,13 +118,13 @@ def summarize_texts(
     for at, (first, second) in enumerate(pairwise(summaries)):
         others = grades[second.text]
         above = {row: g - others[row] for row, g in grades[first.text].items() if row in others}
-        lead, interval, _ = _mean(above, questions, level)
+        lead, interval, _ = _mean(above, "differences of grades", questions, level)
         summaries[at] = replace(first, lead=lead, lead_interval=interval)
     return tuple(summaries)
 
 
 def _mean(
-    values: Mapping[int, float], questions: Mapping[int, str], level: float
+    values: Mapping[int, float], kind: MeanKind, questions: Mapping[int, str], level: float
 ) -> tuple[float | None, Interval | None, int]:
     """Return the mean over rows, clustered by question, its interval, and the questions."""
     if not values:
@@ -135,7 +135,7 @@ def _mean(
     people = np.full(jury.shape, np.nan)
     mean, low, high = (
         float(each[0])
-        for each in estimate_powered_means(people, jury, clusters, level=level).jury[:3]
+        for each in estimate_powered_means(people, jury, clusters, kind=kind, level=level).jury[:3]
     )
     interval = None if np.isnan(low) else Interval(low, high, level)
     return mean, interval, int(numbers.max()) + 1

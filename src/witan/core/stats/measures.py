@@ -1,9 +1,10 @@
 """Measured numbers with jackknife intervals: estimate, error and basis."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isnan, nan, sqrt
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from witan.core.outcome import Interval
 from witan.core.stats.distributions import beta_quantile, t_quantile
-from witan.core.stats.prediction_powered import infer_shares
+from witan.core.stats.prediction_powered import MeanKind, infer_shares
 from witan.errors import InvalidParameter
 
 Array = NDArray[np.float64]
@@ -27,6 +28,15 @@ MeasureUnit = Literal[
     "share", "difference of shares", "grade points", "correlation", "difference of correlations",
     "ratio", "slope", "variance", "votes", "grade",
 ]  # fmt: skip
+
+UNITS: Mapping[MeanKind, MeasureUnit] = MappingProxyType(
+    {
+        "grades": "grade",
+        "differences of grades": "grade points",
+        "shares": "share",
+        "differences of shares": "difference of shares",
+    }
+)
 
 NO_VARIANCE = 1e-12
 """A variance below this is rounding: shares, grades and logarithms differ by far more."""

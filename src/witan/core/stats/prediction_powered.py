@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.profile import Floats
+from witan.core.scale import NATIVE
 from witan.core.stats.distributions import beta_quantile, t_quantile
 
 MIN_CLUSTERS = 5
@@ -22,7 +23,7 @@ INFINITE = 1e15
 COPIES = 1.0
 """Clusters of an outcome that count as copies of one row without other evidence."""
 
-MeanKind = Literal["grades", "shares", "differences of shares"]
+MeanKind = Literal["grades", "differences of grades", "shares", "differences of shares"]
 Mask = NDArray[np.bool_]
 Degrees = NDArray[np.intp] | Floats
 
@@ -70,8 +71,10 @@ def estimate_powered_means(
     two degrees fewer than there are clusters with people's votes. If the interval is not narrower
     than that of people alone, λ is 0 and the estimate is theirs.
 
-    For shares the interval is Jeffreys' for the number of independent votes that V is worth, so its
-    width is never zero; for the jury or people alone this number comes from `_count_votes`.
+    Near the ends of their scale means of grades are skewed: with p the mean's share of the scale,
+    its interval is Jeffreys' for p(1 − p)/V · (z/t)² votes, where grades on the scale can vary so
+    much. For shares it is that for the number of independent votes that V is worth, so its width is
+    never zero; for the jury or people alone this number comes from `_count_votes`.
     Corrected shares have 1/n² added to V, the variance of half a vote in either direction, as a
     jury that never erred on n clusters may err on the next. So have differences of shares, also
     those of people alone (Agresti and Min).
@@ -83,7 +86,7 @@ def estimate_powered_means(
     clusters : int array, shape (rows,)
         Numbers from 0 up; rows with the same number vary together. None: each row by itself.
     kind : str
-        ``grades``, ``shares`` in [0, 1], or ``differences of shares`` in [−1, 1].
+        ``grades`` from 1 to 10, ``shares`` in [0, 1], or differences of these.
 
     Returns
     -------
@@ -116,7 +119,7 @@ def estimate_powered_means(
     leverage += part**2 / np.maximum((part**2).sum(axis=0), NO_SPREAD)
     variance = ((a - slope * g) ** 2 / (1 - np.minimum(leverage, MOST_LEVERAGE))).sum(axis=0)
     n_clusters = _count_clusters(by_people, rows)
-    if kind != "grades":
+    if kind in ("shares", "differences of shares"):
         variance += 1 / np.maximum(n_clusters, 1) ** 2
     alone = _mean_of(people, by_people, rows, kind, level)
     value = alone.value - slope * shift
@@ -241,7 +244,7 @@ def _count_clusters(present: Mask, rows: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _within(value: Floats, kind: MeanKind) -> Floats:
-    return value if kind == "grades" else np.clip(value, 0.0 if kind == "shares" else -1.0, 1.0)
+    return value if "grades" in kind else np.clip(value, 0.0 if kind == "shares" else -1.0, 1.0)
 
 
 def _t_quantiles(degrees: Degrees, level: float) -> Floats:
@@ -253,15 +256,23 @@ def _interval(
     value: Floats, variance: Floats, degrees: NDArray[np.intp], *, kind: MeanKind, level: float
 ) -> tuple[Floats, Floats]:
     """Compute each value's interval; NaN: it or its spread is unknown."""
-    t = _t_quantiles(degrees, level)
+    t, z = _t_quantiles(degrees, level), t_quantile(0.5 + level / 2, INFINITE)
     if kind == "shares":
         share = np.clip(value, 0.0, 1.0)
-        z = t_quantile(0.5 + level / 2, INFINITE)
         votes = share * (1 - share) / np.maximum(variance, NO_SPREAD) * (z / t) ** 2
         return _share_interval(share, votes, level)
     known = ~np.isnan(value) & (variance > NO_SPREAD)
     reach = np.where(known, t * np.sqrt(np.maximum(variance, 0.0)), np.nan)
-    return _within(value - reach, kind), _within(value + reach, kind)
+    low, high = _within(value - reach, kind), _within(value + reach, kind)
+    if kind != "grades":
+        return low, high
+    width = NATIVE.high - NATIVE.low
+    share = (value - NATIVE.low) / width
+    spread = np.where(known, share * (1 - share) * width**2 / np.where(known, variance, 1.0), 0.0)
+    is_bounded = spread >= np.maximum(degrees, 1)
+    ends = _share_interval(np.where(is_bounded, share, np.nan), spread * (z / t) ** 2, level)
+    skewed = NATIVE.low + width * np.array(ends)
+    return np.where(is_bounded, skewed[0], low), np.where(is_bounded, skewed[1], high)
 
 
 def _count_votes(  # noqa: PLR0917 - called only by `infer_shares`

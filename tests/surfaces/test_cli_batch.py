@@ -319,7 +319,7 @@ class TestRows:
         said = witan("batch", path, *jury, *mark)
         report = json.loads(witan("batch", path, *jury, *mark, "--json").err)
 
-        assert "2 of 3 rows with an expected decision have it" in said.err
+        assert "2 of 3 judged rows with an expected decision have it" in said.err
         assert report["earlier"] == 4
         assert report["expectations"] == {
             "passed": {"passed": 1, "failed": 0, "too close to call": 0},

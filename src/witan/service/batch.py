@@ -509,15 +509,15 @@ class Batch:
         self, rows: Sequence[tuple[BatchRow, str]]
     ) -> list[tuple[BatchRow, str, Session | HistoryError | None]]:
         """Find stored sessions, with the error of each damaged one."""
-        found: list[tuple[BatchRow, str, Session | HistoryError | None]] = []
+        sessions: list[tuple[BatchRow, str, Session | HistoryError | None]] = []
         for task, name in rows:
             try:
-                found.append((task, name, self._find(name)))
+                sessions.append((task, name, self._find(name)))
             except HistoryError as error:
                 if not error.is_damage:
                     raise
-                found.append((task, name, error))
-        return found
+                sessions.append((task, name, error))
+        return sessions
 
     async def _report_damage(self, task: BatchRow, name: str, error: HistoryError) -> RowResult:
         """Count what a damaged session cost; return the result of its row."""

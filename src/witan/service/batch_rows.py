@@ -403,5 +403,5 @@ def infer_passes(
     ]
     decided.sort(key=lambda result: result.row)  # rows end in any order
     passed = [each.decision == "passed" for each in decided]
-    asked = [questions[each.row] for each in decided]
-    return *infer_share(passed, asked, level), len({*number_questions(asked).tolist()})
+    clusters = [questions[each.row] for each in decided]
+    return *infer_share(passed, clusters, level), len({*number_questions(clusters).tolist()})

@@ -274,8 +274,8 @@ def count_votes(
 
 def name_questions(tasks: Iterable["BatchRow"]) -> list[str]:
     """Name each row's question by its text and files."""
-    asked = [((task.question or "").strip(), sorted(task.sources.items())) for task in tasks]
-    return [json.dumps([text, *files]) if text or files else "" for text, files in asked]
+    parts = [((task.question or "").strip(), sorted(task.sources.items())) for task in tasks]
+    return [json.dumps([text, *files]) if text or files else "" for text, files in parts]
 
 
 def _ballot(

@@ -110,7 +110,7 @@ def _expectations(expectations: Mapping[str, Mapping[str, int]]) -> Iterator[Blo
     single = {each: counts for each, counts in expectations.items() if each != TIE}
     if single:
         n_met = sum(counts[expected] for expected, counts in single.items())
-        rows = count_noun(sum(sum(counts.values()) for counts in single.values()), "row")
+        rows = count_noun(sum(sum(counts.values()) for counts in single.values()), "judged row")
         yield Sentence(f"{n_met:,} of {rows} with an expected decision have it.")
     decisions = [*next(iter(expectations.values()))]
     yield table_of(

@@ -59,11 +59,6 @@ _GAPS = re.compile(r"[\s_-]+")
 _PLACE = re.compile(r"#?(\d{1,4})(?:st|nd|rd|th)?\.?", re.IGNORECASE)
 
 
-def is_remark(key: str) -> bool:
-    """Return true if a key names a remark of the reviewer."""
-    return _fold_key(key) in _NOTES
-
-
 @dataclass(frozen=True, slots=True)
 class ParsedReview:
     """Ranking and grades read from one piece of a reply, by candidate.
@@ -491,7 +486,7 @@ def _drop_illegible(grades: Grades) -> Grades:
 
 
 def _refuse_ambiguous(ballot: object, sheet: Sheet) -> None:
-    if not all(map(is_remark, ambiguous_keys(ballot))):
+    if not all(_fold_key(key) in _NOTES for key in ambiguous_keys(ballot)):
         raise InvalidBallot(sheet.reviewer, "contradicts itself: one of its keys has two values")
 
 

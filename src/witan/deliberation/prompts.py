@@ -120,17 +120,13 @@ def _begins_like_marker(text: str, at: int) -> bool:
     """Return true if a marker's first word follows, in any disguise."""
     prefix = ""
     while prefix not in _BEGINNINGS:
-        at = _end_of_skipped(text, at)
+        skipped = _SKIPPED_PATTERN.match(text, at)
+        at = at if skipped is None else skipped.end()
         prefix += unicodedata.normalize("NFKC", text[at : at + 1]).upper().translate(_LATIN)
         if at == len(text) or not any(word.startswith(prefix) for word in _BEGINNINGS):
             return False
         at += 1
     return True
-
-
-def _end_of_skipped(text: str, at: int) -> int:
-    skipped = _SKIPPED_PATTERN.match(text, at)
-    return at if skipped is None else skipped.end()
 
 
 @lru_cache(maxsize=256)

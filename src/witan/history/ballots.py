@@ -768,7 +768,7 @@ def _record_rows(one: SessionImport, source: str, at: datetime) -> SessionRows:
         rows = count_session(record, votes)
     except WitanError as error:
         raise _refusal(source, record.id, f"has a vote that cannot be counted: {error}") from error
-    return rows.of_source(source, at)
+    return replace(rows, row=replace(rows.row, source=source, added=at))
 
 
 def _refusal(source: str, session: str, problem: str) -> HistoryError:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import reduce
 from operator import add
 from types import MappingProxyType
@@ -201,10 +200,6 @@ class SessionRows:
     entries: Entries | None
     ballots: Sequence[Ballot]
     answers: Mapping[str, str]
-
-    def of_source(self, source: str, at: datetime) -> "SessionRows":
-        """Return the rows of the same session as imported from a file."""
-        return replace(self, row=replace(self.row, source=source, added=at))
 
     def add_to(self, rows: Rows) -> None:
         """Add all rows except the session's own."""

@@ -84,11 +84,6 @@ def to_datetime(at_us: int) -> datetime:
     return _EPOCH + timedelta(microseconds=at_us)
 
 
-def day_of(at_us: int) -> int:
-    """Return the days since 1970, in UTC."""
-    return at_us // MICROSECONDS_A_DAY
-
-
 def make_storable(text: str) -> str:
     """Replace characters that no column can store."""
     if text.isascii() and "\0" not in text:
@@ -417,7 +412,7 @@ class SessionRow:
         at_us = self.at_us
         added_us = at_us if self.added is None else to_microseconds(self.added)
         return (
-            *(self.session, at_us, day_of(at_us), bucket, _text(self.category)),
+            *(self.session, at_us, at_us // MICROSECONDS_A_DAY, bucket, _text(self.category)),
             *(int(self.simulated), int(self.is_rejudged), make_storable(self.source)),
             *(_text(self.parent), self.relation, added_us, 0, *self._results()),
         )

@@ -159,9 +159,7 @@ class CompletionReader:
     def __init__(self, model: str, redact: Redaction, hear: Hear) -> None:
         self._model, self._redact, self._hear = model, redact, hear
         # Looked up once: checking a protocol takes longer than reading an event.
-        self._hear_reasoning: Callable[[], None] = getattr(
-            hear, "hear_reasoning", _ignore_reasoning
-        )
+        self._hear_reasoning: Callable[[], None] = getattr(hear, "hear_reasoning", lambda: None)
         self._body = bytearray()
         self._is_complete = False
         self._events: EventStream | None = None
@@ -333,10 +331,6 @@ def _is_error(part: Mapping[str, Any]) -> bool:
     if part.get("error"):
         return True
     return part.get("object") == "error" or part.get("type") == "error"
-
-
-def _ignore_reasoning() -> None:
-    pass
 
 
 def _reply(text: str, usage: Mapping[str, Any], *, cut: bool) -> Reply:

@@ -94,11 +94,6 @@ class SeatSpec:
         return Path(shlex.split(self.model)[0]).name if self.provider == "cmd" else self.model
 
 
-def _split_name(text: str) -> tuple[str, str]:
-    match = _NAMED_SEAT.fullmatch(text)
-    return (match[1], match[2].strip()) if match else ("", text.strip())
-
-
 def parse_seat(
     text: str, *, origin: str = "the council", key: str = "a seat", base: Path | None = None
 ) -> SeatSpec:
@@ -109,7 +104,8 @@ def parse_seat(
     origin, key
         File and key that errors name.
     """
-    name, source = _split_name(text)
+    match = _NAMED_SEAT.fullmatch(text)
+    name, source = (match[1], match[2].strip()) if match else ("", text.strip())
     kind, colon, rest = source.partition(":")
     if not source:
         raise ConfigError(origin, key, f"is empty; {HOW}")

@@ -321,7 +321,10 @@ def profile_settings(settings: Iterable[Setting]) -> Mapping[str, ProfileSetting
 
 
 def _profile(name: str, settings: Iterable[Setting]) -> ProfileSettings:
-    activated_settings = [setting.activate_profile(name) for setting in settings]
+    activated_settings = [
+        replace(setting, key=strip_profile(setting.key), above=(PROFILES, name))
+        for setting in settings
+    ]
     about = next((setting.value for setting in activated_settings if setting.key == ("about",)), "")
     return ProfileSettings(name, about, tuple(s for s in activated_settings if s.key != ("about",)))
 

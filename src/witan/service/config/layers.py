@@ -7,7 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,6 @@ from witan.models.providers import PROVIDERS
 from witan.service.parameters import parameters_of, scalar_of
 from witan.service.settings import (
     OPEN_TABLES,
-    PROFILES,
     SEATS,
     TOKENS,
     Key,
@@ -87,10 +86,6 @@ class Setting:
     def origin(self) -> str:
         """The file or variable, and the profile if it is in one."""
         return f"{self.source}: {dotted_key(self.above)}" if self.above else self.source
-
-    def activate_profile(self, profile: str) -> "Setting":
-        """Return a profile's setting as it applies once chosen."""
-        return replace(self, key=strip_profile(self.key), above=(PROFILES, profile))
 
 
 def as_option(error: ConfigError) -> ConfigError:

@@ -154,7 +154,10 @@ def vote(store: SessionStore, parameters: VoteParameters) -> VoteResult:
     are within the token's: `ines` with the token `team` votes as `team/ines`.
     """
     voting_paper = paper_for(store, parameters.session, parameters.as_)
-    check_unvoted(store.history, voting_paper, replace_earlier=parameters.replace)
+    if voting_paper.earlier is not None and not parameters.replace:
+        problem = f"{voting_paper.sheet.reviewer} has voted on {voting_paper.session}"
+        remedy = "set `replace` to change that vote"
+        raise HistoryConflict(store.history.database.location, problem, remedy)
     export = store.history.export(voting_paper.session)
     names = store.show_import(export)[1] if export.session_record is None else {}
     candidate_by_name = {names.get(name, name): name for name in voting_paper.sheet.candidates}
@@ -273,14 +276,6 @@ def cast_vote(store: SessionStore, paper: Paper, vote: HumanVote, *, seen: str =
 def reveal_paper(store: SessionStore, paper: Paper, groups: Groups) -> VoteResult:
     """Reveal a paper's authors and the panel's ranking."""
     return reveal(store.history, paper, groups, store.show_import)
-
-
-def check_unvoted(history: History, paper: Paper, *, replace_earlier: bool) -> None:
-    """Refuse a second vote of a person, unless it replaces the first."""
-    if paper.earlier is not None and not replace_earlier:
-        problem = f"{paper.sheet.reviewer} has voted on {paper.session}"
-        remedy = "set `replace` to change that vote"
-        raise HistoryConflict(history.database.location, problem, remedy)
 
 
 def store_vote(history: History, paper: Paper, vote: HumanVote, *, seen: str = "") -> None:

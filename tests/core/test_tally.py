@@ -136,6 +136,39 @@ class TestStandings:
         ]
 
 
+class TestOneCandidate:
+    """A ballot with one candidate says nothing under Borda."""
+
+    FULL = ballots("x: a > b > c", "y: b > a > c", "z: a > c > b")
+    ALONE = ballots("v: c", "w: c")
+
+    def test_it_has_no_effect(self):
+        """Intervals and the number of ballots are those without it; it covers its candidate."""
+        without, outcome = (tally(cast, "borda") for cast in (self.FULL, self.FULL + self.ALONE))
+
+        assert outcome.n_ballots == without.n_ballots == 3
+        assert outcome.without_effect == ("v", "w")
+        for line, before in zip(outcome.standings, without.standings, strict=True):
+            assert (line.score, line.interval) == (before.score, before.interval)
+        assert (outcome["c"].votes, outcome["c"].coverage) == (5, 1)
+
+    def test_alone_such_ballots_count(self):
+        """A session with no other ballots keeps them, as that of a single text does."""
+        outcome = tally(self.ALONE, "borda")
+
+        assert outcome.n_ballots == 2
+
+    @pytest.mark.parametrize(
+        ("rule", "parameters"),
+        [("mean_rank", {}), ("irv", {}), ("borda", {"variant": "roster"})],
+    )
+    def test_other_rules_count_it(self, rule, parameters):
+        """It changes their scores."""
+        outcome = tally(self.FULL + self.ALONE, rule, **parameters)
+
+        assert outcome.n_ballots == 5
+
+
 class TestAuto:
     """The rule `auto` explains its choice."""
 

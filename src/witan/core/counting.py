@@ -347,7 +347,7 @@ class BatchCount:
     @cached_property
     def worth(self) -> NDArray[Any]:
         """Equivalent number of equally weighted votes, shape (C, S)."""
-        return worth(self.profile, self.rule, self.votes)
+        return worth(self.profile, self.rule)
 
     @cached_property
     def wins(self) -> Floats:
@@ -404,8 +404,8 @@ def count(
     known_fits: dict[bytes, list[Fitted]] | None = None,
 ) -> BatchCount:
     """Score and rank every session; `known_fits` is as in `BatchCount`."""
-    rule = RULES[name]
     parameters = settings.parameters if settings.rule == name else {}
+    rule = RULES[name].under(parameters)
     scores = score(rule, profile, **parameters)
     failed = failed_candidates(electorates)
     profile = _pool(profile) if rule.needs == "history" else profile

@@ -266,19 +266,20 @@ class Placing:
 
 
 def votes(profile: Profile, rule: Rule) -> NDArray[np.integer[Any]]:
-    """Count ballots of positive weight that affect each candidate's score, (C, S)."""
+    """Count ballots of positive weight that rank or grade each candidate, (C, S)."""
     counted: NDArray[np.integer[Any]] = _says(profile, rule).sum(axis=0)
     return counted
 
 
-def worth(profile: Profile, rule: Rule, n_votes: NDArray[Any]) -> NDArray[Any]:
-    """Compute each candidate's equivalent number of equally weighted votes, (C, S).
+def worth(profile: Profile, rule: Rule) -> NDArray[Any]:
+    """Compute the number of equally weighted votes that each score is worth, (C, S).
 
     It is (Σw)² / Σw² (Kish, Survey Sampling, 1965, section 11.7).
     """
+    affects = _affects(profile, rule)
     if profile.weights is None:
-        return n_votes
-    weights = _says(profile, rule) * profile.weights[:, np.newaxis]
+        return np.asarray(affects.sum(axis=0))
+    weights = affects * profile.weights[:, np.newaxis]
     square = (weights**2).sum(axis=0)
     return np.asarray(weights.sum(axis=0) ** 2 / np.where(square > 0, square, 1.0))
 
@@ -296,9 +297,22 @@ def vote_levels(n_votes: NDArray[np.integer[Any]], min_votes: int = MIN_VOTES) -
 def effective_ballots(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
     """Find the ballots that affect the scores, shape (R, S).
 
-    Ballots of weight 0 have no effect, nor do ballots without grades if the rule reads grades.
+    Ballots of weight 0 have no effect, nor do ballots without grades if the rule reads grades, nor
+    do ballots with fewer candidates than `Rule.shortest`, unless all of the session are so short.
     """
-    return np.asarray(_says(profile, rule).any(axis=1))
+    return np.asarray(_affects(profile, rule).any(axis=1))
+
+
+def _affects(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
+    """Find the cells that affect scores, shape (R, C, S)."""
+    says = _says(profile, rule)
+    if rule.shortest < 2:
+        return says
+    lengths = profile.lengths
+    if lengths is None:
+        lengths = np.add.reduce(says, axis=1, dtype=np.uint16)
+    long = lengths >= rule.shortest
+    return says & (long | ~long.any(axis=0))[:, np.newaxis]
 
 
 def _says(profile: Profile, rule: Rule) -> NDArray[np.bool_]:

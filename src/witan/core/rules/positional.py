@@ -158,6 +158,7 @@ POINTS = MappingProxyType({"points": lambda score, n_candidates: score * (n_cand
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.UNANIMITY, Axiom.MONOTONICITY},
     tie_break="wins",
     bounds=(0.0, 1.0),
+    shortest=2,
     restatements=POINTS,
 )
 def borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:
@@ -214,6 +215,7 @@ def borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:
     satisfies={Axiom.NEUTRALITY, Axiom.UNANIMITY, Axiom.MONOTONICITY},
     tie_break="wins",
     bounds=(0.0, 1.0),
+    shortest=2,
     restatements=POINTS,
 )
 def weighted_borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:

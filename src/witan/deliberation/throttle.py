@@ -182,7 +182,10 @@ class Throttle:
             yield
             self._note_reply()
         except ModelError as error:
-            self._note_failure(error, number)
+            if error.status in REFUSALS:
+                self._limit.note_refusal(number, self._in_flight - 1)
+            elif error.status is None and not error.transient:  # a timeout or an unusable reply
+                self._note_reply()
             raise
         finally:
             self._release()
@@ -292,12 +295,6 @@ class Throttle:
     def _note_reply(self) -> None:
         full = self._in_flight >= self._limit.value or self._n_waiting > 1
         self._limit.note_reply(self._clock.seconds(), full=full)
-
-    def _note_failure(self, error: ModelError, number: int) -> None:
-        if error.status in REFUSALS:
-            self._limit.note_refusal(number, self._in_flight - 1)
-        elif error.status is None and not error.transient:  # a timeout or an unusable reply
-            self._note_reply()
 
 
 class Throttles:

@@ -256,7 +256,9 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
         },
         files=() if record is None else tuple(record.opening.files),
         absent=len(candidates - answers.keys()),
-        earlier=_earlier_ballot(export.ballots, person),
+        earlier=next(
+            (b for b in export.ballots if b.reviewer == person and _is_vote_on_all(b)), None
+        ),
     )
 
 
@@ -319,13 +321,6 @@ def check_voter(person: str) -> None:
     if whom := reserved_use(person):
         problem = f"cannot be cast: this name is reserved for {whom}; vote under your own name"
         raise InvalidBallot(person, problem)
-
-
-def _earlier_ballot(ballots: Sequence[Ballot], person: str) -> Ballot | None:
-    ballots_of_person = (
-        b for b in ballots if b.reviewer == person and b.kind == "human" and not b.paired
-    )
-    return next(ballots_of_person, None)
 
 
 def reveal(

@@ -234,7 +234,6 @@ class BatchCeiling:
         return spent
 
     def _is_elsewhere(self, process: str) -> bool:
-        """True if another process is running."""
         return self._database.find_process(f"@{process}") is not None
 
     def _lock(self) -> Amount:

@@ -255,7 +255,6 @@ class _Connector(aiohttp.TCPConnector):
 
 @lru_cache(maxsize=256)
 def _prepare(target: "Target") -> tuple[URL, _Headers]:
-    """Return the address and headers of all calls to a target."""
     return _address(target.url, target.path), _check_headers(target.headers)
 
 

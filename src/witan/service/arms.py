@@ -535,7 +535,6 @@ class ArmBatch:
         return session
 
     def _list_all(self) -> list[ArmSession]:
-        """List all sessions of earlier runs."""
         return [*filter(None, map(self._find, self.names)), *self._list_earlier()]
 
     def _list_earlier(self, rows: Sequence[_Row] | None = None) -> list[ArmSession]:

@@ -300,7 +300,6 @@ def _ballot(
 
 
 def _is_same(earlier: Ballot | None, vote: Ballot) -> bool:
-    """True if a person has already cast the same vote."""
     return earlier is not None and (earlier.groups, earlier.grades) == (vote.groups, vote.grades)
 
 

@@ -32,6 +32,7 @@ def place(request, file):
 def history(place):
     """An empty history, on each database."""
     with History.open(place) as opened:
+        opened.require_writable(creating=True)
         yield opened
 
 

@@ -1,6 +1,6 @@
 """Many processes at one history, forked off a process that has read everything in beforehand.
 
-    crowd.py open URL PROCESSES           all open the history at once
+    crowd.py open URL PROCESSES           all create the history at once
     crowd.py kill URL FOLDER KILLS        four write and one reads; writers are killed at random
 
 What a writer was told is durable stands in FOLDER, a line ``session seq`` each, written after the
@@ -110,13 +110,14 @@ def kill(url: str, folder: Path, kills: int) -> None:
 
 
 def open_at_once(url: str, processes: int) -> None:
-    """Let all wait for one signal, then open."""
+    """Let all wait for one signal, then create the history."""
     ready, go = os.pipe()
 
     def opener() -> None:
         os.close(go)
         os.read(ready, 1)  # returns when the parent closes its end
         with History.open(url) as history:
+            history.require_writable(creating=True)
             assert history.find() == []
 
     children = [fork(opener) for _ in range(processes)]

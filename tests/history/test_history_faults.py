@@ -186,6 +186,7 @@ class TestFullDisk:
     def test_history_continues_once_there_is_space(self, file):
         """SQLite's own "disk is full" is a sentence, and the next session is stored."""
         with History.open(file) as history:
+            history.require_writable(creating=True)
             [(pages,)] = history.database.rows("PRAGMA page_count")
             history.database.rows(f"PRAGMA max_page_count = {pages}")
             names = [(k, "x" * 200) for k in range(10_000)]
@@ -203,6 +204,8 @@ class TestLocked:
 
     def test_recording_waits_while_the_file_is_locked(self, file):
         """While another connection writes nothing fails; afterwards everything is stored."""
+        with History.open(file) as history:
+            history.require_writable(creating=True)
         with History.open(file) as history, SqliteDatabase(file, "other") as other:
             with history.recording() as recording:
                 with other.transaction():
@@ -215,6 +218,8 @@ class TestLocked:
 
     def test_permanent_lock_is_an_error(self, file):
         """After the timeout the error names the holder, and the history stays usable."""
+        with History.open(file) as history:
+            history.require_writable(creating=True)
         with (
             History.open(file) as history,
             SqliteDatabase(file, "here", busy_seconds=0.1) as database,

@@ -38,8 +38,8 @@ WRITES = HOLDS.replace('database.execute("PRAGMA locking_mode = EXCLUSIVE")', ""
 @pytest.fixture
 def made(file):
     """An empty history in a file."""
-    with History.open(file):
-        pass
+    with History.open(file) as history:
+        history.require_writable(creating=True)
     return file
 
 
@@ -100,8 +100,8 @@ def test_waiting_for_another_opener_times_out(file):
     """The lock of a process that creates a history has the same limit, and is named."""
     told = []
     lock = lock_file(file.with_name(f"{file.name}.lock"), 1)
-    with lock, pytest.raises(HistoryError, match="is locked"):
-        History.open(file, lock_wait=LockWait(told.append, seconds=2.2))
+    with History.open(file) as history, lock, pytest.raises(HistoryError, match="is locked"):
+        history.require_writable(LockWait(told.append, seconds=2.2), creating=True)
 
     assert len(told) == 1
 

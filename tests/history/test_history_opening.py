@@ -14,7 +14,7 @@ from weakref import ref
 
 import pytest
 
-from histories import session_events
+from histories import record_sessions, session_events
 from postgres import GUARDED
 from witan.errors import HistoryError, InvalidParameter, MissingExtra
 from witan.history import History, default_location, parse_location
@@ -63,11 +63,63 @@ class TestCreation:
         """A new location holds an empty history of this version, the second time as well."""
         for _ in range(2):
             with History.open(place, clock=Noon()) as history:
+                history.require_writable(creating=True)
                 assert history.find() == []
                 assert history.version == len(MIGRATIONS)
                 rows = history.database.rows("SELECT version, at_us FROM migrations")
                 versions = range(1, len(MIGRATIONS) + 1)
                 assert rows == [(version, 1795264205000000) for version in versions]
+
+    def test_missing_history_is_empty_until_its_first_write(self, tmp_path):
+        """Reading creates neither the file nor its folder; a session creates both."""
+        file = tmp_path / "made" / "history.sqlite"
+        with History.open(file) as history:
+            assert history.version == len(MIGRATIONS)
+            assert (history.find(), history.statuses(["s1"])) == ([], {})
+            assert (history.learn(["ada"]).n_sessions, history.describe().n_bytes) == (
+                {"grades": 0, "ranks": 0},
+                0,
+            )
+            with history.database.snapshot():
+                assert history.recent_ballots() == []
+            history.require_writable()
+            assert not file.parent.exists()
+            record_sessions(history, "s1")
+            history.database.check_file()
+            assert [found.session for found in history.find()] == ["s1"]
+            assert history.journal == safe_journal()
+
+        with History.open(file, reading=True) as history:
+            assert [found.session for found in history.find()] == ["s1"]
+
+    def test_a_single_statement_creates_a_missing_history(self, file):
+        """It needs no transaction around it."""
+        with History.open(file) as history:
+            assert history.database.execute("DELETE FROM sessions") == 0
+
+            assert file.exists()
+
+    def test_missing_history_may_be_created_by_another(self, file):
+        """Two are open before the first of them writes; both show what both have written."""
+        with History.open(file) as one, History.open(file) as other:
+            assert one.find() == other.find() == []
+            record_sessions(one, "s1")
+            assert [found.session for found in other.find()] == ["s1"]
+            record_sessions(other, "s2")
+
+            assert {found.session for found in one.find()} == {"s1", "s2"}
+
+    def test_history_that_cannot_be_created_can_be_once_it_is_possible(self, tmp_path):
+        """Its folder became impossible after it was opened."""
+        folder = tmp_path / "made"
+        with History.open(folder / "history.sqlite") as history:
+            folder.touch()
+            with pytest.raises(HistoryError, match="cannot be written"):
+                record_sessions(history, "s1")
+            folder.unlink()
+            record_sessions(history, "s2")
+
+            assert [found.session for found in history.find()] == ["s2"]
 
     def test_only_the_owner_may_read_it(self, tmp_path):
         """The file has mode 0600, and a new folder for it 0700."""
@@ -101,6 +153,7 @@ class TestCreation:
         new = tuple(map(int, library_version().split("."))) >= (3, 51, 3)
 
         with History.open(file) as history:
+            history.require_writable(creating=True)
             assert history.journal == safe_journal() == ("wal" if new else "truncate")
             assert history.database.rows("PRAGMA synchronous") == [(2,)]
             assert history.database.rows("PRAGMA secure_delete") == [(1,)]
@@ -118,8 +171,8 @@ class TestCreation:
     @pytest.mark.parametrize("mode", ["wal", "delete"])
     def test_unsafe_journal_mode_is_changed(self, file, mode):
         """A history that another library left in another mode is changed when it is opened."""
-        with History.open(file):
-            pass
+        with History.open(file) as history:
+            history.require_writable(creating=True)
         raw(file, f"PRAGMA journal_mode = {mode}")
 
         with History.open(file) as history:
@@ -218,8 +271,8 @@ class TestRefusing:
 
     def test_later_version_is_refused_and_untouched(self, file):
         """The error names both versions; not a byte of the file changes."""
-        with History.open(file):
-            pass
+        with History.open(file) as history:
+            history.require_writable(creating=True)
         raw(file, "INSERT INTO migrations VALUES (99, 0, '9.9')")
         before = file.read_bytes()
 
@@ -277,8 +330,8 @@ class TestRefusing:
 
     def test_missing_table_is_an_error(self, file):
         """A history without one of its tables is refused."""
-        with History.open(file):
-            pass
+        with History.open(file) as history:
+            history.require_writable(creating=True)
         raw(file, "DROP TABLE standings")
 
         assert "standings" in refusal(file)

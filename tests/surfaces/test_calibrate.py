@@ -93,7 +93,8 @@ class TestCommand:
     def test_an_empty_history_says_so(self, witan, tmp_path):
         """With the status for no ballots."""
         place = tmp_path / "empty.sqlite"
-        History.open(place).close()
+        with History.open(place) as history:
+            history.require_writable(creating=True)
 
         said = witan("calibrate", "--history", place)
 

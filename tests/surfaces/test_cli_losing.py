@@ -26,8 +26,8 @@ from witan.service.history_access import rescue_session
 def place(tmp_path, monkeypatch):
     """A history of the test's own, isolated from the machine."""
     path = place_of_its_own(tmp_path, monkeypatch)
-    with History.open(path):
-        pass
+    with History.open(path) as history:
+        history.require_writable(creating=True)
     return path
 
 

@@ -148,7 +148,8 @@ class TestRecording:
         command = [sys.executable, "-m", "witan", "ask", "Is it so?", *options, "--history", place]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own command
             with pipe.open("w", encoding="utf-8") as reader:  # opened once the script is read
-                History.open(place).close()
+                with History.open(place) as history:
+                    history.require_writable(creating=True)
                 database = connect(place, isolation_level=None)
                 database.execute("BEGIN EXCLUSIVE")
                 reader.write(script.read_text(encoding="utf-8"))

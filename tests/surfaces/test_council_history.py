@@ -59,8 +59,8 @@ class TestRecording:
         assert sorted(tmp_path.rglob("*")) == before
 
     def test_a_read_only_history_is_refused_before_the_first_call(self, members, place):
-        with History.open(place):
-            pass
+        with History.open(place) as history:
+            history.require_writable(creating=True)
         told = []
         reading = SqliteDatabase(place, str(place), mode="ro")
         with (
@@ -310,9 +310,49 @@ class TestFailure:
         with pytest.raises(HistoryError, match="is a folder"):
             ask(QUESTION, members, history=tmp_path)
 
+    def test_a_refused_question_creates_no_history(self, members, tmp_path):
+        """Nor does an open council; its first session does."""
+        place = tmp_path / "made" / "history.sqlite"
+
+        async def refuse_then_ask() -> None:
+            async with Council(members, history=place, max_calls=100) as council:
+                with pytest.raises(InvalidParameter):
+                    await council.ask("")
+                assert not place.parent.exists()
+                await council.ask(QUESTION)
+
+        anyio.run(refuse_then_ask)
+
+        assert len(in_history(place)) == 1
+
+    def test_a_history_that_cannot_be_created_is_an_error_before_any_call(self, members, tmp_path):
+        """Its folder became impossible while the council was open."""
+        events: list[witan.Event] = []
+
+        async def ask_without_folder() -> None:
+            async with Council(members, history=tmp_path / "made" / "history.sqlite") as council:
+                (tmp_path / "made").touch()
+                await council.ask(QUESTION, listener=events.append)
+
+        with pytest.raises(HistoryError, match="cannot be written"):
+            anyio.run(ask_without_folder)
+
+        assert events == []
+
+    def test_a_new_file_that_is_removed_leaves_the_record_in_another(self, members, place):
+        """Its removal is noticed at the end of the session that created it."""
+
+        def remove(event: witan.Event) -> None:
+            if event.kind == "answer_done":
+                place.unlink(missing_ok=True)
+
+        with pytest.raises(HistoryError, match="was removed or replaced while in use"):
+            ask(QUESTION, members, history=place, listener=remove)
+
     def test_a_history_that_fails_leaves_the_record_in_a_file(self, members, place, tmp_path):
         """The error names the file, which holds the whole session."""
         with History.open(place) as history:
+            history.require_writable(creating=True)
             with closing(connect(place)) as spoilt:
                 spoilt.execute("ALTER TABLE events RENAME TO gone")
             with pytest.raises(HistoryError) as caught:

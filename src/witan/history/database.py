@@ -72,6 +72,9 @@ class Database(ABC):
     read_only = False
     """True if it is open for reading only."""
 
+    exists = True
+    """False if its file is missing; the first transaction that may write creates it."""
+
     on_wait: Callable[[str], None] | None = None
     """Called with a sentence when a transaction waits for another process."""
 
@@ -224,6 +227,9 @@ class Database(ABC):
     def is_running(self, holder: str) -> bool:
         """True if this or another process records a holder's session."""
         return holder in _RECORDING or self.find_process(holder) is not None
+
+    def check_file(self) -> None:  # noqa: B027 - a server has no file
+        """Check for the removal of an open file, whose later content is lost."""
 
     def wait_until_writable(self, wait: float) -> None:
         """Wait up to `wait` seconds for the write lock, then release it."""

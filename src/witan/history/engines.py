@@ -182,7 +182,7 @@ class SqliteDatabase(Database):
             cached_statements=256,
         )
         with ExitStack() as undo:
-            undo.callback(self.close)
+            undo.callback(self._connection.close)
             # First, because it fails if the file is locked; the other settings wait.
             self._pragma("schema_version")
             add_missing_functions(self._connection)
@@ -191,6 +191,7 @@ class SqliteDatabase(Database):
                 self._connection.create_function(name, -1, function, deterministic=True)
             for pragma in ("synchronous = FULL", "secure_delete = ON"):
                 self._pragma(pragma)
+            self._identity = _identity(self.path)
             undo.pop_all()
 
     @property
@@ -214,6 +215,13 @@ class SqliteDatabase(Database):
         """Open another connection with a lock timeout of `wait` seconds."""
         self._require_open()
         return SqliteDatabase(self.path, self.location, busy_seconds=wait, mode=self._mode)
+
+    def check_file(self) -> None:
+        """Check for the file's removal or replacement."""
+        if self.exists and _identity(self.path) != self._identity:
+            problem = "was removed or replaced while in use"
+            remedy = "do not move it while sessions are running"
+            raise HistoryError(self.location, problem, remedy)
 
     def restore_busy_timeout(self) -> None:
         """Restore the lock timeout of statements."""
@@ -358,6 +366,15 @@ class SqliteDatabase(Database):
         return HistoryError(
             self.location, f"SQLite reports: {words}", "check the cause, then try again"
         )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return a file's device and inode, or None if missing."""
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
 
 
 WRITE_PROTECTED = "cannot be written: the file, its folder or the disk is write-protected"

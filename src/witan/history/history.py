@@ -256,7 +256,8 @@ class History:
     ) -> Self:
         """Open the history at a path, ``sqlite:///path`` or ``postgresql://user@host/database``.
 
-        A missing history is created, and one of an earlier version is migrated.
+        A missing one is empty, and created by its first write; one of an earlier version is
+        migrated.
 
         Parameters
         ----------
@@ -301,7 +302,7 @@ class History:
 
     @property
     def journal(self) -> str:
-        """The journal mode: ``wal``, ``truncate`` or ``postgresql``."""
+        """The journal mode: ``wal``, ``truncate`` or ``postgresql``; ``memory`` without a file."""
         return self.database.journal
 
     @property
@@ -309,15 +310,23 @@ class History:
         """True if it is open for reading only."""
         return self.database.read_only
 
-    def require_writable(self, lock_wait: LockWait | None = None) -> None:
+    def require_writable(
+        self, lock_wait: LockWait | None = None, *, creating: bool = False
+    ) -> None:
         """Wait until it can be written, within `lock_wait`.
+
+        Parameters
+        ----------
+        creating
+            Whether to create a missing one now instead of by its first write.
 
         Raises
         ------
         HistoryError
             If it cannot be written, or is locked by another process.
         """
-        (lock_wait or LockWait()).run(self.database.location, self.database.wait_until_writable)
+        if creating or self.database.exists:
+            (lock_wait or LockWait()).run(self.database.location, self.database.wait_until_writable)
 
     def close(self) -> None:
         """Write pending events, then close; a second call does nothing."""
@@ -694,31 +703,3 @@ class History:
     def forget_added_before(self, at: datetime) -> ForgetResult:
         """Delete sessions added to this history before a time."""
         return _forget_older(self.database, "added_us", at)
-
-
-class FileGuard:
-    """A check for the removal of an open history's file.
-
-    Anything written to a removed file is lost.
-    """
-
-    def __init__(self, history: History) -> None:
-        database = history.database
-        self._path = database.path if isinstance(database, SqliteDatabase) else None
-        self._original = None if self._path is None else _identity(self._path)
-
-    def check(self) -> None:
-        """Check for the file's removal or replacement."""
-        if self._path is not None and _identity(self._path) != self._original:
-            problem = "was removed or replaced while in use"
-            remedy = "do not move it while sessions are running"
-            raise HistoryError(str(self._path), problem, remedy)
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return a file's device and inode, or None if missing."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino

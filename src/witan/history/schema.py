@@ -31,12 +31,22 @@ from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from shlex import quote
+from typing import Any
 from zlib import crc32
 
 from witan.core.session_ballots import BUCKETS
 from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
-from witan.history.database import Database, LockWait, is_busy, lock_file, lock_schema
+from witan.history.database import (
+    LOCK_SECONDS,
+    NO_PARAMS,
+    Database,
+    LockWait,
+    Params,
+    is_busy,
+    lock_file,
+    lock_schema,
+)
 from witan.history.engines import (
     SIDE_FILES,
     WRITE_PROTECTED,
@@ -448,7 +458,7 @@ class _FailedCheckError(Exception):
 def open_database(
     url: str | Path, clock: Clock, lock_wait: LockWait, *, reading: bool = False
 ) -> Database:
-    """Open the history at a location; create or migrate it if needed.
+    """Open the history at a location; migrate it if needed.
 
     Parameters
     ----------
@@ -521,6 +531,55 @@ def _is_truncated(path: Path, lock_wait: LockWait) -> bool:
     return not may_write(path) or lock_wait.run(str(path), check)
 
 
+class _NewDatabase(SqliteDatabase):
+    """An empty history in memory until its file exists, which the first write creates."""
+
+    def __init__(self, path: Path, clock: Clock, *, busy_seconds: float = LOCK_SECONDS) -> None:
+        super().__init__(path, str(path), busy_seconds=busy_seconds, mode="memory")
+        self._clock = clock
+        migrate(self, clock)
+        self._pragma("query_only = ON")
+        self.exists = self.read_only = False
+
+    def reopen(self, wait: float) -> SqliteDatabase:
+        if self.exists:
+            return super().reopen(wait)
+        self._require_open()
+        return _NewDatabase(self.path, self._clock, busy_seconds=wait)
+
+    def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
+        with self._lock:
+            if not self._depth:
+                self._open_file(write=True, wait=None)
+            return super().execute(sql, params)
+
+    def _run(self, sql: str, params: Params) -> Any:
+        if not self._depth:
+            self._open_file(write=False, wait=None)
+        return super()._run(sql, params)
+
+    def _begin(self, *, write: bool, wait: float | None) -> None:
+        self._open_file(write=write, wait=wait)
+        super()._begin(write=write, wait=wait)
+
+    def _open_file(self, *, write: bool, wait: float | None) -> None:
+        """Open the file once it exists; create it to write."""
+        if self.exists or not (write or os.access(self.path, os.F_OK)):
+            return
+        make = partial(_make_or_migrate, self.path, self._clock)
+        _make_folder(self.path)
+        if wait is None:
+            made = LockWait(self.on_wait, self.lock_seconds).run(self.location, make)
+        else:
+            made = make(wait)
+        with made:
+            self._connection.close()
+            self._mode, self._is_wal = "rw", None
+            self._connect()
+            self._timeout_seconds = self._busy_seconds
+        self.exists = True
+
+
 def _open_sqlite(path: Path, clock: Clock, lock_wait: LockWait, *, reading: bool) -> SqliteDatabase:
     _require_file(path)
     check_library(str(path), library_version())
@@ -548,6 +607,8 @@ def _open_sqlite(path: Path, clock: Clock, lock_wait: LockWait, *, reading: bool
             return lock_wait.run(str(path), partial(open_read_only, path, is_full=True))
         if database is not None:
             return database
+    if not path.exists() and _may_create(path):
+        return _NewDatabase(path, clock)
     _make_folder(path)
     return lock_wait.run(str(path), lambda wait: _make_or_migrate(path, clock, wait))
 
@@ -611,6 +672,18 @@ def _make_folder(path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise _unwritable(path, error) from error
+
+
+def _may_create(path: Path) -> bool:
+    """True if a missing file, and its folder, can be created."""
+    from tempfile import TemporaryFile
+
+    above = next(each for each in path.absolute().parents if each.exists())
+    try:
+        TemporaryFile(dir=above).close()
+    except OSError:
+        return False
+    return True
 
 
 def _unwritable(path: Path, error: Exception) -> HistoryError:

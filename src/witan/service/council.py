@@ -415,7 +415,7 @@ class Council(BaseCouncil):
 
     async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
         if self._recorder is not None:
-            await self._recorder.open_late()
+            await self._recorder.create_history()
         view = self._views.pop(context.opening.session, None)
         if view is not None:
             self._group.start_soon(view.refresh)

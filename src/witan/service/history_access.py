@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from witan.errors import HistoryError, WitanError
 
 if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
-
     from witan.deliberation.session import Session
     from witan.history import History, LockWait
     from witan.history.history import ForgetResult
@@ -98,21 +96,11 @@ class RecordingPlace:
         The option that commands need to find it again: nothing, or `` --history URL``.
     is_own
         Whether it is a private file of the user.
-    folder
-        Folder of an empty stand-in, which `history` is until the first session creates the
-        history; None: the history exists.
     """
 
     history: "History"
     option: str = ""
     is_own: bool = True
-    folder: "TemporaryDirectory[str] | None" = None
-
-    def close(self) -> None:
-        """Close the history, and delete a stand-in."""
-        self.history.close()
-        if self.folder is not None:
-            self.folder.cleanup()
 
 
 def load_history_config(path: Path | None, url: str | None = None) -> "Config":
@@ -181,7 +169,7 @@ def forget_expired(history: "History", lock_wait: "LockWait | None" = None) -> "
 
     from witan.history.history import ForgetResult
 
-    if history.keep_days is None:
+    if history.keep_days is None or not history.database.exists:
         return ForgetResult(())
     history.require_writable(lock_wait)
     cutoff = datetime.now(UTC) - timedelta(days=history.keep_days)
@@ -203,37 +191,8 @@ def _open_writable(config: "Config", say: Callable[[str], None]) -> "History":
     return history
 
 
-def open_stand_in(config: "Config") -> "tuple[History, TemporaryDirectory[str]] | None":
-    """Open an empty history in place of one that does not exist yet.
-
-    None if it exists or cannot be created, or if there is no folder for temporary files.
-    """
-    from tempfile import TemporaryDirectory
-
-    from witan.history import History, parse_location
-
-    place = history_place(config)
-    if history_exists(place):
-        return None
-    file = Path(parse_location(place))
-    above = next(each for each in file.absolute().parents if is_path(each))
-    if not (above.is_dir() and os.access(above, os.W_OK)):
-        return None
-    try:
-        folder = TemporaryDirectory(prefix="witan-")
-    except OSError:
-        return None
-    with ExitStack() as undo:
-        undo.callback(folder.cleanup)
-        history = History.open(Path(folder.name) / "history.sqlite")
-        undo.pop_all()
-    history.database.location = str(file)  # for its messages
-    history.aliases, history.keep_days = config.aliases, config.history.keep_days
-    return history, folder
-
-
 def open_recording(
-    config: "Config", file: Path | None, say: Callable[[str], None], *, late: bool = False
+    config: "Config", file: Path | None, say: Callable[[str], None]
 ) -> RecordingPlace | None:
     """Open the history for a session; None without recording.
 
@@ -243,21 +202,18 @@ def open_recording(
         The named configuration file, if any.
     say
         Called with a sentence about waiting.
-    late
-        True: the first session creates the history if it does not exist.
     """
     settings = config.history
     if not settings.enabled and not settings.by_option:
         return None
-    stand_in = open_stand_in(config) if late else None
-    history, folder = stand_in or (_open_writable(config, say), None)
+    history = _open_writable(config, say)
     # Without these options a command uses another history.
     is_named_by_user = settings.by_option or (
         file is not None and settings.source == str(Path.cwd() / file)
     )
     place = history.url if history.url.startswith("postgresql:") else history_place(config)
     option = f" --history {shlex.quote(place)}" if is_named_by_user else ""
-    return RecordingPlace(history, option, settings.is_own, folder)
+    return RecordingPlace(history, option, settings.is_own)
 
 
 def is_path(name: str | Path) -> bool:

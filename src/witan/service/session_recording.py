@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 
 from witan.core.stats.learning import Lessons
 from witan.deliberation.events import (
@@ -32,12 +33,11 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, UnknownName, WitanError
 from witan.files.session_files import write_session
 from witan.history.database import LockWait
-from witan.service.history_access import forget_expired, history_exists, rescue_session
+from witan.service.history_access import forget_expired, rescue_session
 from witan.service.text import clean
 
 if TYPE_CHECKING:
     from witan.history import History, Recording
-    from witan.history.history import FileGuard
 
 _log = logging.getLogger("witan.history")
 
@@ -195,8 +195,6 @@ class SessionRecorder:
         before any call. None: a rescue file.
     say
         Called with a sentence when the end waits for another process; by default logged.
-    late
-        True: the history is opened with the first session.
 
     Attributes
     ----------
@@ -221,20 +219,18 @@ class SessionRecorder:
         *,
         file: Path | None = None,
         say: Callable[[str], None] | None = None,
-        late: bool = False,
     ) -> None:
-        self._destination, self._is_late = history, late
+        self._destination = history
         self._aliases, self.keep_days = aliases, keep_days
         self._file, self._say = file, say
         self._history: History | None = None
-        self._file_guard: FileGuard | None = None
         self._recordings: dict[str, Recording | None] = {}
         self._open_recordings: dict[str, Recording] = {}
         self._resumed_sessions: dict[str, ResumedSession] = {}
         self._journal: _Journal | None = None
         self._resuming: dict[str, _Journal] = {}
         self._failure: Exception | None = None
-        self._has_waited = False
+        self._has_waited = self._is_writable = False
         self.teaches = history is not None
         self.problem: str | None = None
         self.is_conflict = False
@@ -248,24 +244,17 @@ class SessionRecorder:
 
     async def open(self) -> None:
         """Open the history, and check that it is writable."""
-        if not self._is_late:
-            await self._open()
-
-    async def open_late(self) -> None:
-        """Open a history that the session of the journal creates, before its first call."""
-        if self._is_late and self._history is None and self._journal is not None:
-            await self._open()
-            self._journal.start_recording(self._new_recording())
-
-    def _new_recording(self) -> "Recording | None":
-        return None if self._history is None else self._history.recording()
-
-    async def _open(self) -> None:
-        if self._destination is not None and self._history is None:
+        if self._destination is not None:
             self._history = await anyio.to_thread.run_sync(self._open_history, self._destination)
-            from witan.history.history import FileGuard
+            self._is_writable = self._history.database.exists
 
-            self._file_guard = FileGuard(self._history)
+    async def create_history(self) -> None:
+        """Create the history, if it was missing, before the first call of a session."""
+        if self._history is not None and not self._is_writable:
+            create = partial(self._history.require_writable, self.lock_wait(), creating=True)
+            await anyio.to_thread.run_sync(create)
+            await anyio.lowlevel.checkpoint()  # it may have been cancelled meanwhile
+            self._is_writable = True
 
     def _open_history(self, history_or_url: "History | str | Path") -> "History":
         from witan.history import History
@@ -304,8 +293,6 @@ class SessionRecorder:
         judges: Collection[str] = (),
     ) -> Lessons:
         """Return the history's lessons for the council."""
-        if self._history is None and self._is_late:
-            return Lessons()
         assert self._history is not None  # noqa: S101 - a council learns only while it is open
         return self._history.learn(reviewers, exclude=exclude, judges=judges)
 
@@ -317,7 +304,7 @@ class SessionRecorder:
         try:
             if isinstance(place, History):
                 return place.lengths()
-            if place is None or not history_exists(str(place)):
+            if place is None:
                 return TYPICAL
             with History.open(place, reading=True, lock_wait=self.lock_wait()) as history:
                 return history.lengths()
@@ -327,8 +314,8 @@ class SessionRecorder:
     def open_journal(self, session: str, listener: Listener | None) -> Listener:
         """Create the journal of a session, with its listener."""
         recording = self._open_recordings.pop(session, None)
-        if recording is None:
-            recording = self._new_recording()
+        if recording is None and self._history is not None:
+            recording = self._history.recording()
         self._has_waited = False
         resumed = self._resumed_sessions.pop(session, None)
         journal = self._journal = _Journal(self, recording, listener, resumed, self._file)
@@ -353,8 +340,6 @@ class SessionRecorder:
         HistoryError
             If it is not stored, or a session has this name.
         """
-        if self._is_late:
-            await self._open()
         if self._history is not None:
             recording = self._history.recording()
             recording.append(opening)
@@ -370,8 +355,6 @@ class SessionRecorder:
         HistoryConflict
             If the stored record has ended, has more events, or differs.
         """
-        if self._is_late:
-            await self._open()
         begun = session.id in self._open_recordings
         if self._history is not None and not begun:
             location = self._history.database.location
@@ -394,8 +377,8 @@ class SessionRecorder:
         left_open = self.left_open = None if journal is None else journal.leave_open()
         try:
             await self.flush(session.id)
-            if self._file_guard is not None:
-                self._file_guard.check()
+            if self._history is not None:
+                self._history.database.check_file()
         except HistoryError as error:
             self.problem, self.is_conflict = clean(str(error)), isinstance(error, HistoryConflict)
             try:
@@ -438,13 +421,14 @@ class SessionRecorder:
         if journal is None or not journal.events:
             return None
         journal.stop()
-        if self._is_late and self._history is None:
+        if self._history is not None and not self._is_writable:
+            self._recordings.clear()
             return None  # it is not recorded, and no model was called
         session, problem = Session.of(journal.events), None
         try:
             journal.flush_now(self.lock_wait())
-            if self._file_guard is not None:
-                self._file_guard.check()
+            if self._history is not None:
+                self._history.database.check_file()
         except HistoryError as error:
             problem = clean(str(error))
         in_history = self._destination is not None and problem is None
@@ -521,16 +505,6 @@ class _Journal:
             self._record(self._resumed_session.take(event))
         elif self._recording is not None:
             self._recording.append(event)
-
-    def start_recording(self, recording: "Recording | None") -> None:
-        """Record in a history that was opened after the journal."""
-        if self._is_stopped:
-            return
-        self._recording = recording
-        self._record(self.events)
-        for event in self.events:
-            if isinstance(event, SessionOpened) and self._recorder is not None:
-                self._recorder.attach_recording(event.session, recording)
 
     def _record(self, events: Iterable[Event]) -> None:
         if self._recording is not None:

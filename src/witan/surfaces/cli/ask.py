@@ -244,7 +244,7 @@ def ask_command(**options: Any) -> int:
             say_separation(council, live.say, live.place)
         return SessionStart(find_operation("ask"), request, councils, before)
 
-    status = run_session(output, partial(open_record, options, late=True), prepare)
+    status = run_session(output, partial(open_record, options), prepare)
     for live, request in sessions_to_compare:
         if live.session is not None and not compare_answer(live.session, request, options):
             return Status.INTERRUPTED
@@ -404,7 +404,7 @@ def judge_command(texts: tuple[str, ...], **options: Any) -> int:
         councils.council_of_jurors(request)
         return SessionStart(find_operation("judge"), request, councils)
 
-    return run_session(output, partial(open_record, options, late=True), prepare)
+    return run_session(output, partial(open_record, options), prepare)
 
 
 def _take_texts(paths: tuple[str, ...], options: Mapping[str, Any]) -> JudgeRequest:
@@ -495,7 +495,7 @@ def _run_again(
         request_for_parent = replace(request, session=parent.id)
         return SessionStart(find_operation(name), request_for_parent, councils, (parent,))
 
-    return run_session(output, partial(open_record, options, late=True), prepare)
+    return run_session(output, partial(open_record, options), prepare)
 
 
 def refuse_untrusted(seats: "Iterable[Seat]") -> None:
@@ -536,7 +536,7 @@ def resume_command(**options: Any) -> int:
     output = SessionOutput.of(options, save=file)
 
     def open_place(say: Say) -> "RecordingPlace | None":
-        place = open_record(options, say, late=True)
+        place = open_record(options, say)
         if place is None and file is None:
             raise click.UsageError("history.enabled is false; name the history with --history")
         return place
@@ -700,4 +700,4 @@ def demo_command(fast: bool, degraded: bool, **options: Any) -> int:
         request = QuestionRequest(question=shown.question, seed=shown.seed)
         return SessionStart(find_operation("ask"), request, live.councils(None, demo=shown))
 
-    return run_session(output, partial(open_record, options, late=True), prepare)
+    return run_session(output, partial(open_record, options), prepare)

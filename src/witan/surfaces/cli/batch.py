@@ -1,13 +1,11 @@
 """``witan batch``: a data set through a council, row by row."""
 
 import json
-import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from errno import ENOENT
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -207,17 +205,10 @@ def batch_command(file: str, output: str | None, as_json: bool, **options: Any) 
     with ExitStack() as stack:
         try:
             tasks = _read_tasks(file, options)
-            planning = options["dry_run"]
-            with _stand_in_history(options) as stand_in:
-                # All else is checked before a history is created.
-                if stand_in is not None and not planning:
-                    _check_folder(output)
-                    check_prices(_make_batch(stand_in, tasks, options, lambda _: None))
-                history = stand_in if planning else None
-                batch = _make_batch(history or _open_history(stack, options), tasks, options, say)
-                if planning:
-                    print_result(batch.bill(), as_json=as_json)
-                    return 0
+            batch = _make_batch(_open_history(stack, options), tasks, options, say)
+            if options["dry_run"]:
+                print_result(batch.bill(), as_json=as_json)
+                return 0
             check_prices(batch)
             stream = None if output in (None, "-") else _open_results(stack, output, file)
         except KeyboardInterrupt:
@@ -252,28 +243,6 @@ def _open_history(stack: ExitStack, options: Mapping[str, Any]) -> "History":
         raise click.UsageError(problem)
     stack.callback(place.history.close)
     return place.history
-
-
-@contextmanager
-def _stand_in_history(options: Mapping[str, Any]) -> "Iterator[History | None]":
-    """Open an empty history for one that does not exist yet; None if it does, or is disabled."""
-    from witan.service.history_access import load_history_config, open_stand_in
-
-    config = load_history_config(options["config"], options["history"])
-    is_recorded = config.history.enabled or config.history.by_option
-    stand_in = open_stand_in(config) if is_recorded else None
-    if stand_in is None:
-        yield None
-        return
-    history, folder = stand_in
-    with folder, history:
-        yield history
-
-
-def _check_folder(output: str | None) -> None:
-    """Refuse results in a folder that does not exist."""
-    if output is not None and not Path(output).parent.is_dir():
-        raise _unwritable(output, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
 
 
 def _open_results(stack: ExitStack, output: str, file: str) -> TextIO:

@@ -1,7 +1,7 @@
 """A running session: show it, stream it, and always save it."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -63,7 +63,8 @@ class LiveSession:
         say: "Say",
     ) -> None:
         self.output, self.panel, self.place, self.say = output, panel, place, say
-        self.recorder = _make_recorder(place, output.save, self._wait)
+        history = None if place is None else place.history
+        self.recorder = SessionRecorder(history, file=output.save, say=self._wait)
         self.board = Board()
         self.voice = _Voice(output, panel)
         self.session: Session | None = None
@@ -373,18 +374,6 @@ class _Voice:
         body = text.removesuffix("\n").replace("\n", f"\n{self.mark}")
         self.at_line_start = text.endswith("\n")
         echo(start + body, nl=self.at_line_start)
-
-
-def _make_recorder(
-    place: RecordingPlace | None, file: Path | None, say: Callable[[str], None]
-) -> SessionRecorder:
-    """Make the recorder of a session; the first one creates a missing history."""
-    if place is None or place.folder is None:
-        return SessionRecorder(None if place is None else place.history, file=file, say=say)
-    new = place.history
-    return SessionRecorder(
-        new.database.location, new.aliases, new.keep_days, file=file, say=say, late=True
-    )
 
 
 DECIDED: Mapping[str | None, Status] = MappingProxyType(

@@ -244,13 +244,8 @@ recording_options = section(
 """Options of the history that records a session."""
 
 
-def open_record(
-    options: Mapping[str, Any], say: Callable[[str], None], *, late: bool = False
-) -> "RecordingPlace | None":
-    """Open the history to record in, or None.
-
-    With `late`, the first session creates the history if it does not exist.
-    """
+def open_record(options: Mapping[str, Any], say: Callable[[str], None]) -> "RecordingPlace | None":
+    """Open the history to record in, or None."""
     from witan.service.history_access import load_history_config, open_recording
 
     if options["no_history"] and options["history"] is not None:
@@ -260,7 +255,7 @@ def open_record(
     file: Path | None = options.get("config")
     try:
         config = load_history_config(file, options["history"])
-        return open_recording(config, file, say, late=late)
+        return open_recording(config, file, say)
     except HistoryError as error:
         remedy = f"{error.remedy}, or use --no-history"
         raise HistoryError(error.location, error.problem, remedy) from None

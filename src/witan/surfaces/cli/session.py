@@ -222,7 +222,7 @@ def run_session(
 
             place = open_place(say)
             if place is not None:
-                stack.callback(place.close)
+                stack.callback(place.history.close)
             live = LiveSession(output, panel, place, say)
             return live.run(prepare(live))
         except KeyboardInterrupt:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from gzip import compress
 from pathlib import Path
 
 import httpx2
@@ -269,7 +270,36 @@ class TestUnreadable:
             for fact in (f"{file}:1: field 'grades'", f"{file}:2: field 'ranking' is missing")
         )
         assert said.status == (1 if strict else 0)
-        assert len(listed(witan, place)) == (0 if strict else 2)
+        assert place.exists() is not strict
+        assert strict or len(listed(witan, place)) == 2
+
+    @pytest.mark.parametrize("keep_days", [None, "1"])
+    def test_a_file_that_cannot_be_read_creates_no_history(
+        self, witan, write, tmp_path, monkeypatch, keep_days
+    ):
+        """Nor a folder for it, whatever is wrong with the file."""
+        if keep_days is not None:
+            monkeypatch.setenv("WITAN_HISTORY_KEEP_DAYS", keep_days)
+        place = tmp_path / "made" / "history.sqlite"
+        (tmp_path / "empty").mkdir()
+        asked = write("asked.jsonl", *(lines := [ballot(f"q{n}") for n in range(200)]))
+        cut = tmp_path / "cut.jsonl.gz"
+        cut.write_bytes(compress(asked.read_bytes())[:-20])
+        files = [
+            tmp_path / "missing.jsonl",
+            tmp_path / "empty",
+            write("notes.jsonl", "These are my notes."),
+            write("nothing.jsonl"),
+            cut,
+        ]
+        for file in files:
+            assert witan("import", file, "--history", place).status in (1, 2, 3)
+        strict = write("strict.jsonl", *lines, "{")
+        assert witan("import", strict, "--strict", "--history", place).status == 1
+        assert not place.parent.exists()
+
+        assert witan("import", asked, "--history", place).status == 0
+        assert len(listed(witan, place)) == 200
 
     def test_a_file_without_a_readable_line_claims_no_import(self, witan, write, place):
         file = write("votes.jsonl", {"session": "q1", "reviewer": "gpt", "weight": -1})

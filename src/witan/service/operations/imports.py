@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,10 @@ from witan.files.imports import (
 
 if TYPE_CHECKING:
     from witan.history import History
+
+
+READ_AHEAD = 1_000
+"""Sessions of a file to read before the first is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +113,14 @@ def import_file(
         if before is not None:
             return FileImport(ImportCounts(0, before, 0), before=True)
         reading = _LineProblems(strict, on_problem)
-        sessions = _read(files, options, reading, on_note)
-        # Most formats read the whole file for its first session; do that before the lock is taken.
-        first = next(sessions, None)
+        sessions = reading.watch_sessions(_read(files, options, reading, on_note))
         added = None
-        if first is not None:
-            try:
-                added = history.add(reading.watch_sessions(first, sessions), source, digest)
-            except _Refusal:
-                added = None
+        with suppress(_Refusal):
+            # Most formats read the whole file for its first session. Reading takes no lock, and an
+            # unreadable file creates no history.
+            first = [*islice(sessions, READ_AHEAD)]
+            if first:
+                added = history.add(chain(first, sessions), source, digest)
         return FileImport(added, tuple(reading.problems), scales=tuple(reading.scales))
 
 
@@ -181,11 +184,9 @@ class _LineProblems:
         if self._on_problem is not None:
             self._on_problem(problem)
 
-    def watch_sessions(
-        self, first: SessionImport, others: Iterator[SessionImport]
-    ) -> Iterator[SessionImport]:
+    def watch_sessions(self, sessions: Iterator[SessionImport]) -> Iterator[SessionImport]:
         """Yield the sessions of the file; at its end refuse unread lines."""
-        for one in chain([first], others):
+        for one in sessions:
             ballots = one.ballots
             parts = [ballots] if isinstance(ballots, BallotTable) else ballots
             for scale in [part.scale for part in parts]:

@@ -1,4 +1,4 @@
-"""The cost of a batch whose rows another process runs too."""
+"""The cost of a batch whose rows are run elsewhere too."""
 
 import threading
 import tracemalloc
@@ -66,6 +66,90 @@ def test_a_row_finished_by_another_run_is_counted(tmp_path):
     assert min(costs) > 0
     assert report.known_usd == pytest.approx(sum(costs))
     assert report.calls == run(place, ROWS).calls
+
+
+class Counter:
+    """A model that counts its calls, each of which takes a moment."""
+
+    def __init__(self):
+        self.calls = 0
+
+    async def complete(self, call, hear, /):
+        """Answer at a price."""
+        self.calls += 1
+        await anyio.sleep(0.05)
+        hear(call.stage)
+        return Reply(call.stage, Usage(1000, 1000))
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("shares_history", [True, False])
+def test_two_batches_at_once_ask_no_row_twice(tmp_path, concurrency, shares_history):
+    """A row that the other batch is running is an error, which says what to do."""
+    model, options = Counter(), BatchOptions(concurrency=concurrency)
+    seats = [Member(n, model, price=Price(1, 1)) for n in ("ada", "bob")]
+    results = []
+
+    async def run_one(history, on_result):
+        async with Council(seats, mode="best") as council:
+            return await Batch(council, history, ROWS, options).run(on_result)
+
+    async def run_both():
+        place = tmp_path / "history.sqlite"
+        with History.open(place) as one, History.open(place) as other:
+            async with anyio.create_task_group() as group:
+                for history in (one, one if shares_history else other):
+                    group.start_soon(run_one, history, results.append)
+            return await run_one(one, lambda _: None)
+
+    again = anyio.run(run_both)
+    errors = [result.error for result in results if result.status == "error"]
+
+    assert len(results) == 2 * len(ROWS)
+    assert all("is running in this process; wait until it ends" in error for error in errors)
+    assert errors
+    assert (again.earlier, again.statuses) == (len(ROWS), {"complete": len(ROWS)})
+    assert model.calls == 2 * len(ROWS)
+
+
+def test_a_batch_that_is_run_twice_at_once_asks_no_row_twice(tmp_path):
+    """The second run waits for the first, and has its results."""
+    model = Counter()
+    seats = [Member(n, model, price=Price(1, 1)) for n in ("ada", "bob")]
+    reports = []
+
+    async def go():
+        with History.open(tmp_path / "history.sqlite") as history:
+            async with Council(seats, mode="best") as council:
+                batch = Batch(council, history, ROWS, BatchOptions())
+
+                async def run_one():
+                    reports.append(await batch.run(lambda _: None))
+
+                async with anyio.create_task_group() as group:
+                    group.start_soon(run_one)
+                    group.start_soon(run_one)
+
+    anyio.run(go)
+
+    assert [report.earlier for report in reports] == [0, len(ROWS)]
+    assert [report.statuses for report in reports] == [{"complete": len(ROWS)}] * 2
+    assert model.calls == 2 * len(ROWS)
+
+
+def test_a_batch_that_was_cancelled_can_be_run_again(tmp_path):
+    """Also with the same history, which stays open."""
+
+    async def go():
+        with History.open(tmp_path / "history.sqlite") as history:
+            for silent in (True, False):
+                async with Council(members(silent=silent), mode="best") as council:
+                    batch = Batch(council, history, ROWS, BatchOptions())
+                    with anyio.move_on_after(0.5 if silent else 60):
+                        report = await batch.run(lambda _: None)
+        return report
+
+    assert anyio.run(go).statuses == {"complete": len(ROWS)}
 
 
 def test_a_batch_that_failed_can_be_run_again(tmp_path):

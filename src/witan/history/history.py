@@ -392,7 +392,7 @@ class History:
         Parameters
         ----------
         force
-            Take it over even if another process still records it.
+            Take it over even if this or another process still records it.
         check
             Called with the stored session; by an exception it leaves that as it is.
 
@@ -401,14 +401,15 @@ class History:
         UnknownName
             If there is no such session.
         HistoryError
-            If it was imported as ballots, or another process still records it.
+            If it was imported as ballots, or this or another process still records it.
         """
         new_token = new_holder()
         self.database.beat()  # before others can see its new holder
         with self.database.transaction():
             require_session(self.database, session)
             holder = lock_session(self.database, session) or NO_HOLDER
-            if not force and (process := self.database.find_process(holder)) is not None:
+            if not force and self.database.is_running(holder):
+                process = self.database.find_process(holder) or "this process"
                 problem = f"the session {session} is running in {process}"
                 resume_parameters = {"take_over": True}
                 take_over = Way("take it over anyway (", resume_parameters, "resume", after=")")

@@ -566,7 +566,7 @@ class Recording:
             while self._reported_sessions:  # another thread may be appending
                 self._failures.pop(self._reported_sessions.pop(), None)
             self._queue()
-            self._end_session()
+            self.end_session()
             holder = self._claim(event.session)
             self._session = SessionQueue(event, new_holder() if holder is None else holder, self)
             self._is_closed = False
@@ -578,12 +578,11 @@ class Recording:
             )
         self._session.events.append(event)
         self._is_closed = isinstance(event, SessionClosed)
-        if self._is_closed:
-            self._end_session()
-        else:
+        if not self._is_closed:
             self._writer.begin_session(self._session.holder)
 
-    def _end_session(self) -> None:
+    def end_session(self) -> None:
+        """Let others continue the session, as it gets no more events."""
         if self._session is not None:
             self._writer.end_session(self._session.holder)
 
@@ -629,17 +628,19 @@ class Recording:
             If some events are not stored.
         """
         if self.is_durable:
+            self.end_session()
             self._session = None  # it references every event and this recording
             return
         lock_wait = LockWait() if lock_wait is None else lock_wait
         self._queue()
-        self._end_session()  # it is closed or interrupted
         try:
             lock_wait.run(self._writer.location, self._writer.drain)
         except HistoryError as error:
             if not is_transient(error):
                 raise
             self._writer.dismiss(self, error)
+        finally:
+            self.end_session()  # it is closed or interrupted
         if self._is_closed:
             self._session = None
         failures = [*self._failures.items()]

@@ -313,6 +313,7 @@ class Batch:
         self._unknown_costs: set[str] = set()
         self._start()
         self._slots = anyio.Semaphore(options.concurrency, fast_acquire=True)
+        self._run_lock = anyio.Lock()
         self._lessons = lessons
 
     def _start(self) -> None:
@@ -370,15 +371,20 @@ class Batch:
     ) -> BatchReport:
         """Run every row not done yet; yield each result once.
 
-        Results of earlier runs come first.
+        Results of earlier runs come first. A second run at once waits for the end of the first.
 
         Parameters
         ----------
         on_progress
             Called after each row; None: a notebook shows the progress.
         """
+        async with self._run_lock:
+            return await self._run_all(on_result, on_progress or progress_listener(self.council))
+
+    async def _run_all(
+        self, on_result: Callable[[RowResult], None], on_progress: Callable[[Progress], None]
+    ) -> BatchReport:
         self._start()
-        on_progress = on_progress or progress_listener(self.council)
         began = anyio.current_time()
         waiting: list[tuple[BatchRow, str, bool]] = []
         for block in blocks([*zip(self.tasks, self.names, strict=True)], AT_ONCE):

@@ -3,7 +3,7 @@
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -285,9 +285,7 @@ class Council(BaseCouncil):
         jurors = seating.seat_all(jury or (), "jury")
         chairmen = seating.chairmen(_as_list(chairman))
         seating.check_prices()
-        self._recorder = (
-            None if history is None or history is False else _make_recorder(history, aliases)
-        )
+        self._recorder = _make_recorder(history, aliases)
         self.progress, self._views = progress, dict[str, LiveView]()
         learns = self._recorder is not None and self._recorder.teaches
         super().__init__(
@@ -416,14 +414,18 @@ class Council(BaseCouncil):
     async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
         if self._recorder is not None:
             await self._recorder.create_history()
-        view = self._views.pop(context.opening.session, None)
-        if view is not None:
+        name = context.opening.session
+        if (view := self._views.pop(name, None)) is not None:
             self._group.start_soon(view.refresh)
-        try:
-            session = await super()._run(context, slot)
-        finally:
-            if view is not None:
-                view.close()
+        with ExitStack() as undo:
+            if self._recorder is not None:
+                undo.callback(self._recorder.end_session, name)
+            try:
+                session = await super()._run(context, slot)
+            finally:
+                if view is not None:
+                    view.close()
+            undo.pop_all()
         return session if self._recorder is None else await self._recorder.settle(session)
 
     @classmethod
@@ -768,15 +770,13 @@ def _insert_objects(
 
 
 def _as_list(chairman: Seatable | Sequence[Seatable] | None) -> Sequence[Seatable]:
-    if chairman is None:
-        return ()
-    return chairman if isinstance(chairman, list | tuple) else (chairman,)
+    chairmen = () if chairman is None else chairman
+    return chairmen if isinstance(chairmen, list | tuple) else (chairmen,)
 
 
-def _make_recorder(
-    history: "SessionRecorder | History | str | Path", aliases: Mapping[str, str]
-) -> "SessionRecorder":
-    # Imported only by councils that record.
-    from witan.service.session_recording import SessionRecorder
+def _make_recorder(history: "HistoryPlace", aliases: Mapping[str, str]) -> "SessionRecorder | None":
+    if history is None or history is False:
+        return None
+    from witan.service.session_recording import SessionRecorder  # only councils that record need it
 
     return history if isinstance(history, SessionRecorder) else SessionRecorder(history, aliases)

@@ -346,6 +346,7 @@ class SessionRecorder:
             if not await recording.commit(self.commit_wait()):
                 await anyio.to_thread.run_sync(recording.flush, self.lock_wait())
             self._open_recordings[opening.session] = recording
+            self.attach_recording(opening.session, recording)
 
     async def claim(self, session: Session) -> None:
         """Take over the stored record of an interrupted session.
@@ -403,6 +404,12 @@ class SessionRecorder:
         else:
             if result.note is not None and self._say is not None:
                 say(f"older sessions are deleted; {result.note}")
+
+    def end_session(self, session: str) -> None:
+        """Let others continue a session whose run has failed."""
+        recording = self._recordings.get(session)
+        if recording is not None:
+            recording.end_session()
 
     async def flush(self, session: str) -> None:
         """Wait until every event of a session is durable."""

@@ -84,9 +84,12 @@ class Counter:
 
 @pytest.mark.parametrize("concurrency", [1, 8])
 @pytest.mark.parametrize("shares_history", [True, False])
-def test_two_batches_at_once_ask_no_row_twice(tmp_path, concurrency, shares_history):
-    """A row that the other batch is running is an error, which says what to do."""
+@pytest.mark.parametrize("begun", [True, False])
+def test_two_batches_at_once_ask_no_row_twice(tmp_path, concurrency, shares_history, begun):
+    """A row that the other batch runs, or continues, is an error, which says what to do."""
     model, options = Counter(), BatchOptions(concurrency=concurrency)
+    if begun:
+        run(tmp_path / "history.sqlite", ROWS, silent=True)
     seats = [Member(n, model, price=Price(1, 1)) for n in ("ada", "bob")]
     results = []
 
@@ -148,6 +151,37 @@ def test_a_batch_that_was_cancelled_can_be_run_again(tmp_path):
                     with anyio.move_on_after(0.5 if silent else 60):
                         report = await batch.run(lambda _: None)
         return report
+
+    assert anyio.run(go).statuses == {"complete": len(ROWS)}
+
+
+def test_a_batch_that_was_cancelled_beside_another_process_can_be_run_again(tmp_path):
+    """While it waited to store the opening of a row; also with the same history and council."""
+    locked, stored = threading.Event(), threading.Event()
+
+    def lock(history):
+        with history.database.transaction():
+            locked.set()
+            stored.wait()
+
+    async def go():
+        place = tmp_path / "history.sqlite"
+        with History.open(place) as history, History.open(place) as other:
+
+            def lock_by_other(_):
+                if not locked.is_set():
+                    threading.Thread(target=lock, args=(other,)).start()
+                    locked.wait()
+
+            async with Council(members(), mode="best") as council:
+                batch = Batch(council, history, ROWS, BatchOptions(concurrency=1))
+                async with anyio.create_task_group() as group:
+                    group.start_soon(batch.run, lock_by_other)
+                    await anyio.to_thread.run_sync(locked.wait)
+                    await anyio.sleep(0.2)  # until the last row waits for the lock
+                    group.cancel_scope.cancel()
+                    stored.set()
+                return await batch.run(lambda _: None)
 
     assert anyio.run(go).statuses == {"complete": len(ROWS)}
 

@@ -1,6 +1,7 @@
 """The history: every session in one SQLite file or PostgreSQL database."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -21,7 +22,9 @@ from witan.history.database import (
     blocks,
     in_list,
     lock_cached_sums,
+    mark_recording,
     new_holder,
+    unmark_recording,
 )
 from witan.history.engines import SqliteDatabase, is_damage
 from witan.history.reading import (
@@ -384,6 +387,7 @@ class History:
         *,
         force: bool = False,
         check: "Callable[[Session], object] | None" = None,
+        is_running: bool = False,
     ) -> "Session":
         """Take over an interrupted session, to continue it in the next recording.
 
@@ -395,6 +399,8 @@ class History:
             Take it over even if this or another process still records it.
         check
             Called with the stored session; by an exception it leaves that as it is.
+        is_running
+            Whether it counts as running from now on, until its recording or `end_claim` ends it.
 
         Raises
         ------
@@ -405,28 +411,38 @@ class History:
         """
         new_token = new_holder()
         self.database.beat()  # before others can see its new holder
-        with self.database.transaction():
-            require_session(self.database, session)
-            holder = lock_session(self.database, session) or NO_HOLDER
-            if not force and self.database.is_running(holder):
-                process = self.database.find_process(holder) or "this process"
-                problem = f"the session {session} is running in {process}"
-                resume_parameters = {"take_over": True}
-                take_over = Way("take it over anyway (", resume_parameters, "resume", after=")")
-                remedy = Remedy("wait until it ends", take_over)
-                raise HistoryConflict(self.database.location, problem, remedy)
-            self.database.execute(
-                "UPDATE sessions SET holder = :holder"
-                " WHERE session = :session AND status = 'interrupted'",
-                {"holder": new_token, "session": session},
-            )
-            session_state = self.session(session)
-            if check is not None:
-                check(session_state)
-        if session_state.status == "interrupted":
-            with self._claim_lock:
-                self._claims[session] = new_token
+        with ExitStack() as undo:
+            if is_running:
+                mark_recording(new_token)
+                undo.callback(unmark_recording, new_token)
+            with self.database.transaction():
+                require_session(self.database, session)
+                holder = lock_session(self.database, session) or NO_HOLDER
+                if not force and self.database.is_running(holder):
+                    process = self.database.find_process(holder) or "this process"
+                    problem = f"the session {session} is running in {process}"
+                    resume_parameters = {"take_over": True}
+                    take_over = Way("take it over anyway (", resume_parameters, "resume", after=")")
+                    remedy = Remedy("wait until it ends", take_over)
+                    raise HistoryConflict(self.database.location, problem, remedy)
+                self.database.execute(
+                    "UPDATE sessions SET holder = :holder"
+                    " WHERE session = :session AND status = 'interrupted'",
+                    {"holder": new_token, "session": session},
+                )
+                session_state = self.session(session)
+                if check is not None:
+                    check(session_state)
+            if session_state.status == "interrupted":
+                with self._claim_lock:
+                    self._claims[session] = new_token
+                undo.pop_all()
         return session_state
+
+    def end_claim(self, session: str) -> None:
+        """Let others claim a session that was claimed here, but not recorded since."""
+        if (holder := self._pop_claim(session)) is not None:
+            unmark_recording(holder)
 
     def _pop_claim(self, session: str) -> str | None:
         with self._claim_lock:

@@ -393,9 +393,11 @@ class Council(BaseCouncil):
         Like the base class, but with later events of the session from the history. Without a new
         answer, ballot or final answer, it stays interrupted in the history.
         """
-        if self._recorder is not None and session.status == "interrupted":
-            await self._recorder.claim(session)
-        return await super().resume(session, listener=listener, slot=slot, max_calls=max_calls)
+        with ExitStack() as stack:
+            if self._recorder is not None and session.status == "interrupted":
+                await self._recorder.claim(session)
+                stack.callback(self._recorder.end_session, session.id)
+            return await super().resume(session, listener=listener, slot=slot, max_calls=max_calls)
 
     def _make_context(
         self,
@@ -412,21 +414,16 @@ class Council(BaseCouncil):
         return super()._make_context(opened, earlier, listener, max_calls)
 
     async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
-        if self._recorder is not None:
-            await self._recorder.create_history()
         name = context.opening.session
-        if (view := self._views.pop(name, None)) is not None:
-            self._group.start_soon(view.refresh)
-        with ExitStack() as undo:
-            if self._recorder is not None:
-                undo.callback(self._recorder.end_session, name)
-            try:
-                session = await super()._run(context, slot)
-            finally:
-                if view is not None:
-                    view.close()
-            undo.pop_all()
-        return session if self._recorder is None else await self._recorder.settle(session)
+        with ExitStack() as stack:
+            if (view := self._views.pop(name, None)) is not None:
+                stack.callback(view.close)
+                self._group.start_soon(view.refresh)
+            if self._recorder is None:
+                return await super()._run(context, slot)
+            stack.callback(self._recorder.end_session, name)
+            await self._recorder.create_history()
+            return await self._recorder.settle(await super()._run(context, slot))
 
     @classmethod
     def from_config(  # noqa: PLR0913 - all but one by name

@@ -343,8 +343,11 @@ class SessionRecorder:
         if self._history is not None:
             recording = self._history.recording()
             recording.append(opening)
-            if not await recording.commit(self.commit_wait()):
-                await anyio.to_thread.run_sync(recording.flush, self.lock_wait())
+            with ExitStack() as undo:
+                undo.callback(recording.end_session)
+                if not await recording.commit(self.commit_wait()):
+                    await anyio.to_thread.run_sync(recording.flush, self.lock_wait())
+                undo.pop_all()
             self._open_recordings[opening.session] = recording
             self.attach_recording(opening.session, recording)
 
@@ -362,7 +365,7 @@ class SessionRecorder:
             check = partial(_require_continuation, location, session)
             with suppress(UnknownName):
                 await anyio.to_thread.run_sync(
-                    partial(self._history.claim, session.id, check=check)
+                    partial(self._history.claim, session.id, check=check, is_running=True)
                 )
         self._resumed_sessions[session.id] = ResumedSession(session, n_recorded=int(begun))
 
@@ -406,10 +409,11 @@ class SessionRecorder:
                 say(f"older sessions are deleted; {result.note}")
 
     def end_session(self, session: str) -> None:
-        """Let others continue a session whose run has failed."""
-        recording = self._recordings.get(session)
-        if recording is not None:
+        """Let others continue a session whose run has ended or failed."""
+        if (recording := self._recordings.get(session)) is not None:
             recording.end_session()
+        if self._history is not None:
+            self._history.end_claim(session)
 
     async def flush(self, session: str) -> None:
         """Wait until every event of a session is durable."""

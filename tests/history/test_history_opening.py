@@ -99,6 +99,15 @@ class TestCreation:
 
             assert file.exists()
 
+    def test_a_closed_history_is_not_created(self, file):
+        """Nor by a single statement."""
+        history = History.open(file)
+        history.close()
+        with pytest.raises(HistoryError, match="was closed"):
+            history.database.execute("DELETE FROM sessions")
+
+        assert not file.exists()
+
     def test_missing_history_may_be_created_by_another(self, file):
         """Two are open before the first of them writes; both show what both have written."""
         with History.open(file) as one, History.open(file) as other:

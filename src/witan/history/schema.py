@@ -39,7 +39,6 @@ from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
 from witan.history.database import (
     LOCK_SECONDS,
-    NO_PARAMS,
     Database,
     LockWait,
     Params,
@@ -547,15 +546,10 @@ class _NewDatabase(SqliteDatabase):
         self._require_open()
         return _NewDatabase(self.path, self._clock, busy_seconds=wait)
 
-    def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
-        with self._lock:
-            if not self._depth:
-                self._open_file(write=True, wait=None)
-            return super().execute(sql, params)
-
     def _run(self, sql: str, params: Params) -> Any:
         if not self._depth:
-            self._open_file(write=False, wait=None)
+            reads = sql.lstrip().startswith(("SELECT", "WITH", "PRAGMA"))
+            self._open_file(write=not reads, wait=None)
         return super()._run(sql, params)
 
     def _begin(self, *, write: bool, wait: float | None) -> None:

@@ -349,6 +349,21 @@ class TestFailure:
         with pytest.raises(HistoryError, match="was removed or replaced while in use"):
             ask(QUESTION, members, history=place, listener=remove)
 
+    def test_a_file_that_was_removed_is_an_error_before_any_call(self, members, place):
+        """Until it is back; what is written to a removed file is lost."""
+        events: list[witan.Event] = []
+        away = place.with_name("away.sqlite")
+        with History.open(place) as history:
+            ask(QUESTION, members, history=history)
+            place.rename(away)
+            with pytest.raises(HistoryError, match="was removed or replaced while in use"):
+                ask(QUESTION, members, history=history, listener=events.append)
+            assert events == []
+            away.rename(place)
+            ask(QUESTION, members, history=history)
+
+        assert len(in_history(place)) == 2
+
     def test_a_history_that_fails_leaves_the_record_in_a_file(self, members, place, tmp_path):
         """The error names the file, which holds the whole session."""
         with History.open(place) as history:

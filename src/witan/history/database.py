@@ -236,6 +236,7 @@ class Database(ABC):
         if self.read_only:
             problem = "is open read-only"
             raise HistoryError(self.location, problem, "open it for writing")
+        self.check_file()
         with self.transaction(wait=wait):
             pass
 

@@ -220,8 +220,7 @@ class SqliteDatabase(Database):
         """Check for the file's removal or replacement."""
         if self.exists and _identity(self.path) != self._identity:
             problem = "was removed or replaced while in use"
-            remedy = "do not move it while sessions are running"
-            raise HistoryError(self.location, problem, remedy)
+            raise HistoryError(self.location, problem, "move it back, or open the history again")
 
     def restore_busy_timeout(self) -> None:
         """Restore the lock timeout of statements."""

@@ -99,6 +99,22 @@ class TestCreation:
 
             assert file.exists()
 
+    @pytest.mark.parametrize("is_new", [True, False])
+    def test_it_stays_where_it_was_opened(self, tmp_path, monkeypatch, is_new):
+        """Also if its path is relative, and the process moves to another folder."""
+        monkeypatch.chdir(tmp_path)
+        with History.open("history.sqlite") as history:
+            if not is_new:
+                history.require_writable(creating=True)
+            (tmp_path / "other").mkdir()
+            monkeypatch.chdir("other")
+            record_sessions(history, "s1")
+            history.database.check_file()
+            assert [found.session for found in history.find()] == ["s1"]
+
+        assert [*Path().iterdir()] == []
+        assert (tmp_path / "history.sqlite").exists()
+
     def test_a_closed_history_is_not_created(self, file):
         """Nor by a single statement."""
         history = History.open(file)

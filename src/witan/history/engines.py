@@ -162,7 +162,7 @@ class SqliteDatabase(Database):
         self, path: Path, location: str, *, busy_seconds: float = LOCK_SECONDS, mode: str = "rw"
     ) -> None:
         super().__init__(location)
-        self.path = path
+        self.path = path.absolute()  # also for connections opened in another folder
         self.read_only = mode != "rw"
         self._mode = mode
         self._busy_seconds = self._wait_seconds = self._timeout_seconds = busy_seconds
@@ -174,7 +174,7 @@ class SqliteDatabase(Database):
     @translating
     def _connect(self) -> None:
         self._connection = _driver().connect(
-            f"{self.path.absolute().as_uri()}?mode={self._mode}",
+            f"{self.path.as_uri()}?mode={self._mode}",
             uri=True,
             isolation_level=None,
             check_same_thread=False,

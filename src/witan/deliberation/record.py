@@ -33,7 +33,6 @@ Reader = Callable[[object, str], Any]
 """Reads a plain value, given its location for error messages."""
 
 _SCALARS = {str: "text", bool: "true or false", NoneType: "null", int: "a whole number"}
-_EXACT = frozenset(_SCALARS)
 _INFINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 

@@ -103,6 +103,22 @@ class TestSimulated:
         assert coverage(apart, 0) < 0.8
         assert 0.92 <= coverage(together, 0) <= 0.98
 
+    @pytest.mark.parametrize(
+        ("kind", "sizes"), [("grades", [30] * 2 + [2] * 6), ("shares", [50] * 3 + [3] * 17)]
+    )
+    def test_few_large_clusters_have_few_degrees(self, kind, sizes):
+        """Where two or three questions have most rows, intervals cover."""
+        rng = np.random.default_rng(2)
+        clusters = np.repeat(np.arange(len(sizes)), sizes)
+        common = 0.8 * rng.normal(size=(len(sizes), 1_000))[clusters]
+        values = 5.5 + common + 0.6 * rng.normal(size=common.shape)
+        if kind == "shares":
+            values = (values > 5.5).astype(float)
+
+        people = estimate_powered_means(values, values, clusters, kind=kind).people
+
+        assert coverage(people, 0.5 if kind == "shares" else 5.5) >= 0.9
+
     def test_the_estimate_equals_the_published_formula(self):
         """The mean is λ·mean_N(jury) + mean_n(people − λ·jury)."""
         rng = np.random.default_rng(1)

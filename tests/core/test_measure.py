@@ -143,6 +143,18 @@ class TestUnequalSessions:
 
         assert np.mean([i.low <= 0.6 <= i.high for i in result]) >= least
 
+    def test_intervals_of_means_cover(self):
+        """The mean of grades has the degrees of a rate."""
+        rng = np.random.default_rng(5)
+        spread = np.sqrt(0.1 + 0.9 / self.SIZES)
+        grades = 6 + spread * rng.normal(size=(500, len(self.SIZES)))
+        sums = [np.stack([row * self.SIZES, self.SIZES], axis=1) for row in grades]
+        count = Count(284, "grades", 30)
+
+        result = [estimate_measure(one, ratio, count, "grade", level=0.95).interval for one in sums]
+
+        assert np.mean([i.low <= 6 <= i.high for i in result]) >= 0.93
+
     def test_equal_sessions_keep_their_degrees(self):
         """Twenty sessions of five cases have nineteen."""
         hits = np.array([1.0, 4.0] * 10)

@@ -320,8 +320,9 @@ class Gradings:
         return estimate_measure(sums, ratio, count, "grade", level=self._level)
 
     def _severity(self, part: _Part, count: Count) -> Measure:
-        sums = self._sum_buckets(part.own_rows, "x", "y", "n")
-        return estimate_measure(sums, _excess, count, "grade points", level=self._level)
+        x, y, n = self._columns(part.own_rows, "x", "y", "n")
+        sums = per_bucket(self._table.bucket[part.own_rows], x - y, n)
+        return estimate_measure(sums, ratio, count, "grade points", level=self._level)
 
     def _spread(self, part: _Part) -> Measure:
         sums = self._side_by_side(part.own_rows, part.everybody, "spread", "gradings")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from witan.core.outcome import Interval
 from witan.core.stats.distributions import beta_quantile, t_quantile
-from witan.core.stats.prediction_powered import MeanKind, infer_shares
+from witan.core.stats.prediction_powered import MeanKind, equal_clusters, infer_shares
 from witan.errors import InvalidParameter
 
 Array = NDArray[np.float64]
@@ -279,9 +279,10 @@ def estimate_measure(
 ) -> Measure:
     """Estimate a statistic of sums with a jackknife interval over buckets.
 
-    The interval is  g⁻¹(g(θ) ∓ t · se(g(θ)))  with Student's t on the degrees of `jackknife` and
-    the link g: none; ``clip``, none, with the ends cut to [0, 1]; ``fisher``, artanh, for
-    correlations; ``log``, for ratios. If all buckets agree, the error is unknown, not 0.
+    The interval is  g⁻¹(g(θ) ∓ t · se(g(θ)))  with Student's t on the degrees of `jackknife`, for a
+    `ratio` those of `rate`, and the link g: none; ``clip``, none, with the ends cut to [0, 1];
+    ``fisher``, artanh, for correlations; ``log``, for ratios. If all buckets agree, the error is
+    unknown, not 0.
 
     Parameters
     ----------
@@ -304,6 +305,8 @@ def estimate_measure(
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
     result = jackknife(sums, lambda sums_left: to(statistic(sums_left)), sides=sides)
+    if statistic is ratio:
+        result = result._replace(degrees=equal_clusters(sums[:, 1]) - 1)
     if not np.isfinite(value):
         return undefined_measure(
             count, unit, "undefined: what it compares does not vary, or is missing"
@@ -424,7 +427,7 @@ def rate(sums: Array, count: Count, *, level: float, opposed_pairs: bool = False
         return undefined_measure(count, "share", "undefined: there is no case")
     interval = None
     if np.isfinite(result.std_error):
-        equal = _equal_clusters(sums[:, 1])
+        equal = float(equal_clusters(sums[:, 1]))
         cases = _independent(p, n, float(result.std_error) ** 2, equal, opposed_pairs=opposed_pairs)
         quantile = 0.5 + level / 2
         cases *= (t_quantile(quantile, inf) / t_quantile(quantile, max(equal - 1, 1.0))) ** 2
@@ -472,7 +475,7 @@ def rate_by_session(
         errors = sums[:, 0] - (0.0 if expected is None else expected) - sums[:, 1] * value
         variance = float((errors**2).sum()) / n**2 * k / (k - 1)
         alone = share * (1 - share) / n
-        degrees = max(_equal_clusters(sums[:, 1]) - 1, 1.0)
+        degrees = max(float(equal_clusters(sums[:, 1])) - 1, 1.0)
         of_one = (np.array([share]), sums[:, 1:], np.array([variance]), np.array([alone]))
         ends = infer_shares(*of_one, level, degrees=np.array([degrees]), likeness=likeness)
         [low], [high] = np.array(ends) - mean
@@ -483,11 +486,6 @@ def rate_by_session(
             high = max(high, value + reach) if is_rare else value + reach
         interval = Interval(float(low), float(high), level)
     return Measure(value, interval, round(count.n), count.of, count.needed, "share")
-
-
-def _equal_clusters(sizes: Array) -> float:
-    """Number of clusters of equal size with the information of these (Kish)."""
-    return float(sizes.sum() ** 2 / (sizes**2).sum())
 
 
 def _independent(

@@ -25,7 +25,6 @@ COPIES = 1.0
 
 MeanKind = Literal["grades", "differences of grades", "shares", "differences of shares"]
 Mask = NDArray[np.bool_]
-Degrees = NDArray[np.intp] | Floats
 
 
 class Means(NamedTuple):
@@ -67,9 +66,10 @@ def estimate_powered_means(
 
         λ = Σ_k A_k·G_k / Σ_k G_k²,        V = Σ_k (A_k − λ·G_k)² / (1 − h_k)
 
-    with the leverage h_k of cluster k on mean and slope (HC2). The interval is Student's t on
-    two degrees fewer than there are clusters with people's votes. If the interval is not narrower
-    than that of people alone, λ is 0 and the estimate is theirs.
+    with the leverage h_k of cluster k on mean and slope (HC2). The interval is Student's t on two
+    degrees fewer than the `equal_clusters` with people's votes, for the jury or people alone on one
+    fewer: few large clusters leave V uncertain. If the interval is not narrower than that of people
+    alone, λ is 0 and the estimate is theirs.
 
     Near the ends of their scale means of grades are skewed: with p the mean's share of the scale,
     its interval is Jeffreys' for p(1 − p)/V · (z/t)² votes, where grades on the scale can vary so
@@ -123,9 +123,9 @@ def estimate_powered_means(
         variance += 1 / np.maximum(n_clusters, 1) ** 2
     alone = _mean_of(people, by_people, rows, kind, level)
     value = alone.value - slope * shift
-    degrees = n_clusters - 2
+    degrees = equal_clusters(_sum_by(rows, by_people.astype(np.float64))) - 2
     low, high = _interval(value, variance, degrees, kind=kind, level=level)
-    is_narrower = usable & (degrees + 2 >= MIN_CLUSTERS) & (high - low < alone.high - alone.low)
+    is_narrower = usable & (n_clusters >= MIN_CLUSTERS) & (high - low < alone.high - alone.low)
     corrected = Means(
         np.where(is_narrower, _within(value, kind), alone.value),
         np.where(is_narrower, low, alone.low),
@@ -168,7 +168,7 @@ def _mean_of(
     variance, alone, sizes = _variances(values, present, rows)
     if kind == "differences of shares":
         variance += 1 / np.maximum(n_clusters, 1) ** 2
-    degrees = n_clusters - 1
+    degrees = equal_clusters(sizes) - 1
     if kind == "shares":
         low, high = infer_shares(value, sizes, variance, alone, level, degrees=degrees)
     else:
@@ -184,7 +184,7 @@ def infer_shares(
     alone: Floats,
     level: float,
     *,
-    degrees: Degrees,
+    degrees: Floats,
     likeness: float = 1.0,
 ) -> tuple[Floats, Floats]:
     """Compute the intervals of M shares of clustered rows; their width is never zero.
@@ -206,6 +206,12 @@ def infer_shares(
     discount = (t_quantile(0.5 + level / 2, INFINITE) / t) ** 2
     votes = _count_votes(share, sizes, variance, alone, discount, likeness)
     return _share_interval(share, votes, level)
+
+
+def equal_clusters(sizes: Floats) -> NDArray[np.float64]:
+    """Number of clusters of equal size with the information of these (Kish), per column."""
+    squares = np.maximum((sizes**2).sum(axis=0), NO_SPREAD)
+    return np.asarray(sizes.sum(axis=0) ** 2 / squares, dtype=np.float64)
 
 
 def _variances(
@@ -247,13 +253,13 @@ def _within(value: Floats, kind: MeanKind) -> Floats:
     return value if "grades" in kind else np.clip(value, 0.0 if kind == "shares" else -1.0, 1.0)
 
 
-def _t_quantiles(degrees: Degrees, level: float) -> Floats:
+def _t_quantiles(degrees: Floats, level: float) -> Floats:
     distinct, place = np.unique(np.maximum(degrees, 1), return_inverse=True)
     return np.array([t_quantile(0.5 + level / 2, df) for df in distinct.tolist()])[place]
 
 
 def _interval(
-    value: Floats, variance: Floats, degrees: NDArray[np.intp], *, kind: MeanKind, level: float
+    value: Floats, variance: Floats, degrees: Floats, *, kind: MeanKind, level: float
 ) -> tuple[Floats, Floats]:
     """Compute each value's interval; NaN: it or its spread is unknown."""
     t, z = _t_quantiles(degrees, level), t_quantile(0.5 + level / 2, INFINITE)

@@ -515,9 +515,9 @@ class TestBatches:
 
 
 def rounded(value: object) -> object:
-    """The same with every number at six digits, as some rules use single precision."""
+    """The same with every number at twelve digits."""
     if hasattr(value, "__dataclass_fields__"):
         return {name: rounded(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, tuple):
         return [rounded(held) for held in value]
-    return round(value, 6) if isinstance(value, float) else value
+    return round(value, 12) if isinstance(value, float) else value

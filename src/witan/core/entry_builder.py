@@ -34,7 +34,6 @@ from witan.core.profile import (
     matchups,
     pair_indices,
     per_session,
-    to_double,
 )
 from witan.core.rules import RULES, Rule
 from witan.core.rules.registry import Needs, Rivals
@@ -392,7 +391,7 @@ class Block:
             chosen = np.flatnonzero(profile.grade_mask.any(axis=(0, 1)))
             profile = profile.take(chosen)
         for columns, score_of_part in self._countable(rule, chosen, profile):
-            rows = per_session(to_double(score_of_part))
+            rows = per_session(score_of_part)
             for column, row in zip(columns, rows, strict=True):
                 scores[int(column)] = row
         return scores

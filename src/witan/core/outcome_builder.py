@@ -32,7 +32,6 @@ from witan.core.profile import (
     pair_indices,
     pair_mask,
     per_session,
-    to_double,
 )
 from witan.core.rules import RULES, Rule
 from witan.core.sequential import look_level
@@ -208,8 +207,8 @@ class Outcomes:
         grades = self._line(self._mean_grades())
         numbers = np.array(
             [
-                to_double(self.score),
-                to_double(self.std_error),
+                self.score,
+                self.std_error,
                 self._line(self.count.wins),
                 coverage,
                 np.where(barred, 0.0, best),

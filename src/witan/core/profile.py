@@ -59,13 +59,6 @@ def none_for_nan(values: NDArray[Any]) -> list[Any]:
     return values.tolist()  # type: ignore[no-any-return]
 
 
-def to_double(values: NDArray[Any]) -> Floats:
-    """Convert to double precision; single-precision numbers keep their decimal digits."""
-    if values.dtype != np.float32:
-        return np.asarray(values, dtype=np.float64)
-    return np.array([float(str(value)) for value in values.ravel()]).reshape(values.shape)
-
-
 @lru_cache(maxsize=64)
 def pair_indices(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return first and second of every pair of n, in order; read-only."""

@@ -270,7 +270,7 @@ class TestAgainstPlainPython:
                     [weights[r, s] for r in votes],
                     [1 / 12 / (n[r] - 1) ** 2 for r in votes],
                 )
-                assert error[c, s] == pytest.approx(plain, rel=1e-5, nan_ok=True)
+                assert error[c, s] == pytest.approx(plain, rel=1e-9, nan_ok=True)
 
     @pytest.mark.parametrize("rule", [borda, mean_rank], ids=str)
     def test_many_candidates_and_ballots_stay_exact(self, rule):

@@ -197,7 +197,7 @@ def _mean_grade(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float
     if profile.weights is None and np.issubdtype(grades.dtype, np.integer):
         sums = whole_sums(grades, presence(grades))
         with np.errstate(invalid="ignore"):
-            return sums.total / sums.votes, whole_error(sums).astype(np.float64)
+            return sums.total / sums.votes, whole_error(sums)
     values, present = _to_floats(grades)
     weights = present * (1.0 if profile.weights is None else profile.weights[:, np.newaxis])
     with np.errstate(invalid="ignore"):

@@ -82,7 +82,7 @@ def whole_sums(values: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uin
     return WholeSums(votes, total, spread)
 
 
-def whole_error(sums: WholeSums, unit: int = 1, divisor: int = 1) -> NDArray[np.float32]:
+def whole_error(sums: WholeSums, unit: int = 1, divisor: int = 1) -> NDArray[np.float64]:
     """Estimate the standard error of whole numbers' mean, (C, S).
 
     It is NaN with fewer than two votes.
@@ -97,9 +97,9 @@ def whole_error(sums: WholeSums, unit: int = 1, divisor: int = 1) -> NDArray[np.
     divisor : int
         How many ranks or grades make one unit of the error returned.
     """
-    votes = np.where(sums.votes > 1, sums.votes, np.nan).astype(np.float32)
+    votes = np.where(sums.votes > 1, sums.votes, np.nan)
     pairs = votes * (votes - 1)
-    error = sums.spread.astype(np.float32)
+    error = sums.spread.astype(np.float64)
     np.maximum(error, unit**2 * ROUNDING_VARIANCE * pairs, out=error)
     error /= (unit * divisor) ** 2 * pairs * votes
     return np.sqrt(error, out=error)
@@ -186,8 +186,7 @@ def borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:
         ``std_error`` (C, S): sample standard deviation over √votes, NaN under two votes. Ranks are
         whole numbers, so a vote's variance is at least 1/12 in ranks, which is the mean over the
         candidate's ballots of 1/12 over the divisor squared; it is never 0.
-        Errors have single precision, scores double. Outcomes restate the score as ``points``, score
-        × (C − 1), ADR-007's scale.
+        Outcomes restate the score as ``points``, score × (C − 1), ADR-007's scale.
 
     Raises
     ------
@@ -276,7 +275,7 @@ def mean_rank(profile: Profile) -> Scores:
         sums = whole_sums(profile.places, presence(profile.places))
         with np.errstate(invalid="ignore"):
             score = sums.total / (2.0 * sums.votes)
-        return Scores(score, whole_error(sums, unit=2).astype(np.float64))
+        return Scores(score, whole_error(sums, unit=2))
     ranks = profile.places / 2.0
     weights = profile.rank_mask * profile.weights[:, np.newaxis]
     with np.errstate(invalid="ignore"):
@@ -356,10 +355,9 @@ def _any_lengths(
     score = (mass * worth).sum(axis=0)
     score /= 2.0 * common * np.where(voted > 0, voted, 1.0)
 
-    # Quoted: the type would be rebuilt for every count.
-    def error() -> "NDArray[np.float32]":
+    def error() -> Floats:
         floor = ROUNDING_VARIANCE / (spans * spans)[:, np.newaxis]
-        return weighted_error(worth / (2.0 * common), mass, score, floor).astype(np.float32)
+        return weighted_error(worth / (2.0 * common), mass, score, floor)
 
     return Scores.defer_errors(score, error)
 

@@ -256,6 +256,22 @@ class TestNoData:
         assert (said.status, said.out) == (3, "")
         assert "to count yet" in said.err
 
+    @pytest.mark.parametrize(
+        ("field", "why"),
+        [
+            ('"grades": {"x": 8}', "compares two models; have reviewers judge two or more texts"),
+            ('"abstained": true, "candidates": ["x", "y"]', "as no reviewer voted; see why all"),
+        ],
+    )
+    def test_ballots_without_comparisons(self, witan, tmp_path, field, why):
+        """Reviewers of single texts did not abstain."""
+        path = tmp_path / "ballots.jsonl"
+        path.write_text(f'{{"session": "s1", "reviewer": "ann", {field}}}\n')
+        said = witan("leaderboard", path)
+
+        assert (said.status, said.out) == (3, "")
+        assert why in said.err
+
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])
     def test_simulated_sessions_alone(self, witan, tmp_path, command):
         """They are never summed, and a sentence says so."""

@@ -295,10 +295,10 @@ def put_in_order(board: ModelSums, rule: Rule, terms: Terms, elo: Mapping[str, f
         key = by_elo
     if np.isnan(key).all():
         if board.ratings is None and np.isnan(board.means.mean).all():
-            raise NothingToCount(
-                f"no model has a {terms.order_by} {terms.window}, as no ballot compares two models;"
-                " judge two or more texts together, and see whether all reviewers abstained"
-            )
+            why = "no reviewer voted; see why all abstained"
+            if board.means.votes.any():
+                why = "no ballot compares two models; have reviewers judge two or more texts each"
+            raise NothingToCount(f"no model has a {terms.order_by} {terms.window}, as {why}")
         raise NothingToCount(
             f"no model has a {terms.order_by} {terms.window}; order by "
             f"{'rating' if terms.order_by == 'score' else 'score'}, or widen the window"

@@ -152,6 +152,13 @@ class TestOneCandidate:
             assert (line.score, line.interval) == (before.score, before.interval)
         assert (outcome["c"].votes, outcome["c"].coverage) == (5, 1)
 
+    def test_confidence_stays_low_beside_one_longer_ballot(self):
+        """In a council of three, one failed to answer: its ballot alone compares the two others."""
+        outcome = tally(ballots("a: b", "b: a", "c: a > b"), "borda")
+
+        assert outcome.n_ballots == 1
+        assert {line.confidence for line in outcome.standings} == {"low"}
+
     def test_alone_such_ballots_count(self):
         """A session with no other ballots keeps them, as that of a single text does."""
         outcome = tally(self.ALONE, "borda")

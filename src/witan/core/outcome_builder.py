@@ -252,8 +252,10 @@ class Outcomes:
         return details
 
     def _confidence(self, coverage: Floats) -> NDArray[Any]:
-        """Describe coverage in words; with only one reviewer it is low."""
-        alone = np.array([len(set(e.voters)) < 2 for e in self.count.electorates], dtype=np.bool_)
+        """Describe coverage in words; with only one counted reviewer it is low."""
+        voters = (e.voters for e in self.count.electorates)
+        counted = map(set, map(compress, voters, self.informing))
+        alone = np.array([len(each) < 2 for each in counted], dtype=np.bool_)
         level = np.where(alone, 0, (coverage >= 0.5).astype(np.int64) + (coverage >= 0.8))
         words: NDArray[Any] = _CONFIDENCE[level]
         return words

@@ -202,6 +202,18 @@ class TestRows:
         assert start
         assert rest.removeprefix("but ").startswith(words)
 
+    def test_a_text_with_easier_rows_does_not_hide_a_better_one(self, witan, tmp_path, jury):
+        """Only rows with both texts compare them, whatever their means over all rows are."""
+        shared = [{"old": f"moraine {n}", "new": f"ice {n}"} for n in range(6)]
+        shared[0] = {"old": "moraine", "new": "moraine 0"}
+        rows = [*shared, *({"old": f"ice {n}", "other": "ice"} for n in range(6))]
+        rows += [{"new": f"moraine {n}", "other": "ice"} for n in range(6, 18)]
+        rows = [{"question": f"Why {n}?", "texts": texts} for n, texts in enumerate(rows)]
+        said = witan("batch", write_rows(tmp_path / "rows.jsonl", rows), *jury)
+
+        words = "but old is better on the rows of both: the difference by row is -5.00 ["
+        assert f"The jury gives new the highest mean grade, {words}" in said.err
+
     def test_the_report_states_the_most_frequent_reason(self, witan, tmp_path, place):
         """It has the number of rows, and the number of other reasons."""
         rows = write_rows(tmp_path / "q.jsonl", [{"question": f"Why {n}?"} for n in range(3)])

@@ -165,7 +165,8 @@ def _lead(first: TextSummary, second: str, interval: Interval) -> str:
     begin = f"The jury gives {first.text} the highest mean grade"
     if interval.low > 0:
         return f"{begin}, {apart} above {second}, paired by row."
-    return f"{begin}, but {second} is too close to call: the difference by row is {apart}."
+    verdict = "better on the rows of both" if interval.high < 0 else "too close to call"
+    return f"{begin}, but {second} is {verdict}: the difference by row is {apart}."
 
 
 def _population(n_rows: int, n_questions: int) -> str:

@@ -510,7 +510,7 @@ class SessionSummary:
     rule
         Rule that counts its ballots, if any.
     leader
-        Model with the highest score under that rule; None without a single leader.
+        Model that leads by that rule and its own tie-break, without a safety gate; None: several.
     leader_seat
         Seat of the leader.
     cost_usd

@@ -114,7 +114,7 @@ class RowResult(HasSpending):
     text
         The final answer, or None.
     leaders
-        The leading seats, or texts.
+        Seats, or texts, on the first rank, however close; `verdict` has the one that leads clearly.
     verdict
         The verdict on its texts.
     missing

@@ -66,6 +66,13 @@ class TestOneText:
         assert result.texts[0].overall.mean == 9
         assert result.text == "a"
 
+    def test_the_outcome_states_the_shared_error_of_the_verdict(self):
+        """Five jurors are worth 5/(1 + 4·0.2) = 2.8 votes: grades share more error than ranks."""
+        outcome = tally(jury(a=[9, 8, 9, 8, 9]))
+
+        assert (outcome.fit, outcome.rho) == ("grades", 0.2)
+        assert outcome.effective_votes == pytest.approx(5 / 1.8)
+
     def test_without_a_pass_mark_there_is_no_decision(self):
         """The grades have their intervals."""
         result = verdict(jury(a=[6, 7, 8]))

@@ -470,6 +470,8 @@ def fits_of(
     """
     enough, all_graded = profile.gradable
     by_grades = enough if rule.needs == "grades" else all_graded
+    if profile.n_candidates == 1:  # has no rivals; its reviewers share the error of their grades
+        by_grades = profile.grade_mask.sum(axis=(0, 1)) > 0
     if cache is not None and by_grades.tobytes() in cache:
         return cache[by_grades.tobytes()]
     paired = electorates[0].is_paired

@@ -180,16 +180,16 @@ def test_every_operation_returns_a_result_with_a_writer(name):
 
 
 def test_only_known_severity_corrects_a_verdict():
-    """A correction of nothing has no sign of its own, and other reviewers are named as unknown."""
-    reviewers = ("ada", "bob", "cyd")
+    """A correction of nothing has no sign of its own, and no name is changed."""
+    reviewers = ("ada-4o", "bob", "cyd")
     ballots = [
         Ballot(name, grades={"t": 7.0}, session="s", candidates=("t",), scale="1-10")
         for name in reviewers
     ]
-    severity = Severity(("ada", "bob"), (1.0, 0.01), ((0.1, 0.0), (0.0, 0.1)), 0.5, 60)
+    severity = Severity(("ada-4o", "bob"), (1.0, 0.01), ((0.1, 0.0), (0.0, 0.1)), 0.5, 60)
     settings = Settings.of("auto", prior="learn", severity=severity)
     outcome = tally(ballots, prior="learn", severity=severity)
     verdict = judge_texts(ballots, outcome, settings)
     text = "\n".join(report_text(Page(width=200), verdict_report(verdict)))
 
-    assert "ada −1.0 and bob +0.0; the severity of cyd is unknown." in text
+    assert "ada-4o −1.0 and bob +0.0; the severity of cyd is unknown." in text

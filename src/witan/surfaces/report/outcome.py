@@ -376,7 +376,7 @@ def _severity_sentence(verdict: Verdict, severity: Severity, names: CandidateNam
     """Describe which reviewers' grades are corrected, and by how much."""
     offset_by_reviewer = dict(zip(severity.reviewers, severity.offsets, strict=True))
     corrections = [
-        f"{names.name(name)} {-offset_by_reviewer[name]:+z.1f}".replace("-", "−")
+        f"{names.name(name)} {f'{-offset_by_reviewer[name]:+z.1f}'.replace('-', '−')}"
         for name in verdict.reviewers
         if name in offset_by_reviewer
     ]

@@ -1,5 +1,7 @@
 """Which parts of a seat and of a sentence are shown to clients."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from sessions import Story, expense
@@ -9,7 +11,7 @@ from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.errors import ConfigError, HistoryConflict, HistoryError, MissingKey
-from witan.history import SessionImport
+from witan.history import SessionImport, SessionSummary
 from witan.service.redaction import (
     WordRedactor,
     public_error,
@@ -17,6 +19,7 @@ from witan.service.redaction import (
     redact_import,
     redact_refusal,
     redact_session,
+    redact_summaries,
     redact_words,
 )
 from witan.surfaces.web.rendering import render_session
@@ -51,6 +54,16 @@ class TestModels:
         assert all(name.startswith("cmd:m~") for name in here.values())
         assert there["cmd:/b/m --y"] == here["cmd:/b/m --y"]
         assert public_names(here.values()) == {}
+
+    def test_a_seat_named_after_its_model_is_not_another_model(self):
+        """A list of sessions has one leader under both names."""
+        line = SessionSummary(
+            "q", datetime.now(UTC), "complete", None, False, "Is it so?", "borda",
+            "http://10.0.0.5:8000/v1#qwen", 0.0, "council", None, None, "qwen",
+        )  # fmt: skip
+        [shown] = redact_summaries([line])
+
+        assert (shown.leader, shown.leader_seat) == ("qwen", "qwen")
 
 
 class TestImports:

@@ -274,14 +274,14 @@ def redact_session(session: Session) -> Session:
 def redact_summaries(summaries: Iterable[SessionSummary]) -> list[SessionSummary]:
     """Lines of a list of sessions as clients see them."""
     lines = [*summaries]
-    leaders = (leader for line in lines for leader in (line.leader, line.leader_seat))
-    models = public_names(leader for leader in leaders if leader is not None)
+    models = public_names(line.leader for line in lines if line.leader is not None)
+    seats = public_names(line.leader_seat for line in lines if line.leader_seat is not None)
     return [
         replace(
             line,
             source=_last_segment(line.source),
             leader=_redact_model(models, line.leader),
-            leader_seat=_redact_model(models, line.leader_seat),
+            leader_seat=_redact_model(seats, line.leader_seat),
         )
         for line in lines
     ]

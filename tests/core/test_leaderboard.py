@@ -80,6 +80,14 @@ class TestByHand:
         assert line.interval.high - line.score == pytest.approx(reach)
         assert line.score - line.interval.low == pytest.approx(reach)
 
+    @pytest.mark.parametrize("rule", ["borda", "tournament", "schulze", "ranked_pairs", "irv"])
+    def test_the_interval_of_a_share_stays_between_0_and_1(self, rule):
+        """Two sessions are few, and the shares far apart."""
+        terms = replace(ALL, rule=rule)
+        line = board([{"a": 1.0}, {"a": 0.8}], terms=terms).by_model["a"]
+
+        assert 0 <= line.interval.low < line.score < line.interval.high <= 1
+
     def test_the_interval_is_students_without_bounds(self):
         """Mean ∓ t · s/√n with n − 1 degrees."""
         values = [0.2, 0.4, 0.6, 0.8]

@@ -66,6 +66,7 @@ class Round:
     "that beats every other head to head, and raising a candidate can make it lose; at council "
     "size ties for fewest are frequent and Borda decides them.",
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.UNANIMITY},
+    bounds=(0.0, 1.0),
     rivals="session",
     trace={
         "rounds": lambda profile, names: [

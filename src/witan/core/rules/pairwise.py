@@ -88,6 +88,7 @@ def share_of_rivals_not_above(
         Axiom.CONDORCET,
         Axiom.MONOTONICITY,
     },
+    bounds=(0.0, 1.0),
 )
 def tournament(profile: Profile) -> Scores:
     """Score a candidate by its share of matchups won.
@@ -132,6 +133,7 @@ def tournament(profile: Profile) -> Scores:
     "the best candidate 1 to 3 points less often than Borda at 3 to 5 reviewers, and as often from "
     "9 on. It leaves more dead heats: at 4 reviewers it shares 33 of 100 leads, Borda 5.",
     satisfies=set(Axiom),
+    bounds=(0.0, 1.0),
 )
 def schulze(
     profile: Profile, *, strength: Literal["winning_votes", "margins"] = "winning_votes"
@@ -208,6 +210,7 @@ def _links(profile: Profile, *, winning_votes: bool) -> NDArray[np.signedinteger
         Axiom.CONDORCET,
         Axiom.MONOTONICITY,
     },
+    bounds=(0.0, 1.0),
 )
 def ranked_pairs(profile: Profile) -> Scores:
     """Score a candidate by its locked share of rivals below or level.

@@ -215,9 +215,7 @@ def check_questions(path: str) -> bool:
                 truth = passing[order[n_questions:]].sum() / sizes[order[n_questions:]].sum()
                 passes = [bool(grade >= mark) for each in some for grade in each]
                 names = [str(at) for at, each in enumerate(some) for _ in each]
-                found = [
-                    infer_share(passes, asked, 0.95)[0] for asked in (names, [""] * len(names))
-                ]
+                found = [infer_share(passes, asked, 0.95) for asked in (names, [""] * len(names))]
                 ends = np.array([(one.low, one.high) for one in found if one is not None])
                 hits.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
                 widths.append(ends[:, 1] - ends[:, 0])

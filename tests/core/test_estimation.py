@@ -283,8 +283,7 @@ class TestBallots:
             rates = rng.beta(0.7, 0.3, size=40).repeat(5)
             passed = (rng.random(200) < rates).tolist()
             found = [infer_share(passed, questions, 0.95) for questions in (asked, [""] * 200)]
-            assert [cluster for _, cluster in found] == ["question", "session"]
-            hits.append([interval.low <= 0.7 <= interval.high for interval, _ in found])
+            hits.append([interval.low <= 0.7 <= interval.high for interval in found])
 
         clustered, plain = np.mean(hits, axis=0)
         assert 0.93 <= clustered <= 0.97
@@ -308,8 +307,8 @@ class TestBallots:
     def test_rows_that_all_passed_count_as_their_questions(self, passed):
         """The interval is that of twenty votes, not of a hundred."""
         asked = [f"Why {n // 5}?" for n in range(100)]
-        clustered, _ = infer_share([passed] * 100, asked, 0.95)
-        plain, _ = infer_share([passed] * 20, [""] * 20, 0.95)
+        clustered = infer_share([passed] * 100, asked, 0.95)
+        plain = infer_share([passed] * 20, [""] * 20, 0.95)
         reach, same = (each.high - each.low for each in (clustered, plain))
 
         assert (clustered.high == 1, clustered.low == 0) == (passed, not passed)

@@ -484,26 +484,18 @@ def number_questions(questions: Sequence[str]) -> NDArray[np.intp]:
     )
 
 
-def infer_share(
-    passes: Sequence[bool], questions: Sequence[str], level: float
-) -> tuple[Interval | None, Cluster]:
-    """Infer the share of passing texts, clustered by question.
-
-    Returns
-    -------
-    tuple
-        The interval, or None without rows, and the kind of cluster.
-    """
+def infer_share(passes: Sequence[bool], questions: Sequence[str], level: float) -> Interval | None:
+    """Infer the share of passing texts, clustered by question; None: no texts."""
     if not passes:
-        return None, "session"
+        return None
     names = [str(number) for number in range(len(passes))]
     _, cluster, clusters = _cluster(names, dict(zip(names, questions, strict=True)))
     if cluster == "session":
-        return approval(passes, level).share, cluster
+        return approval(passes, level).share
     jury = np.array(passes, dtype=np.float64)[:, np.newaxis]
     people = np.full(jury.shape, np.nan)
     means = estimate_powered_means(people, jury, clusters, kind="shares", level=level).jury
-    return Interval(float(means.low[0]), float(means.high[0]), level), cluster
+    return Interval(float(means.low[0]), float(means.high[0]), level)
 
 
 def _estimate_panel(

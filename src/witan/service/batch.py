@@ -20,8 +20,6 @@ import anyio
 import anyio.lowlevel
 
 from witan.core.display import NotebookDisplay, open_live_view
-from witan.core.estimation import Cluster
-from witan.core.outcome import Interval
 from witan.core.stats.learning import Lessons
 from witan.deliberation.costs import Spending
 from witan.deliberation.events import SessionOpened
@@ -48,6 +46,7 @@ from witan.service.batch_rows import (
     STATUSES,
     BatchRow,
     HasSpending,
+    PassRate,
     RowResult,
     check_expectations,
     count_expectations,
@@ -86,9 +85,8 @@ class BatchReport(NotebookDisplay, HasSpending):
         Rows of the file, and those whose sessions were closed before.
     statuses, decisions
         Rows by status, and by decision on their texts.
-    passed, cluster, questions
-        Share of passed rows among those decided, with its interval, the unit of clustering, and
-        the number of questions of these rows.
+    passed
+        Share of passing rows; None: no row that could pass and fail is decided.
     cost_usd
         Cost of all sessions; None: unknown in part.
     seconds
@@ -118,20 +116,18 @@ class BatchReport(NotebookDisplay, HasSpending):
     earlier: int
     statuses: Mapping[str, int]
     decisions: Mapping[str, int]
-    passed: Interval | None
+    passed: PassRate | None
     cost_usd: float | None
     seconds: float
     unaffordable: int = 0
     calls: int = 0
     people: PeopleEstimate | None = None
     simulated: int = 0
-    cluster: Cluster = "session"
     missing: Mapping[str, int] = field(default_factory=dict)
     known_usd: float = 0.0
     most_usd: float | None = 0.0
     texts: tuple[TextSummary, ...] = ()
     expectations: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    questions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -711,7 +707,6 @@ class Batch:
     def _report(self, seconds: float) -> BatchReport:
         level = self.council.procedure.counting.level
         spending = Spending.sum(self.spendings.values())
-        passed, cluster, n_questions = infer_passes(self.tasks, self._results, level)
         numbers = [task.number for task in self.tasks]
         questions = dict(zip(numbers, name_questions(self.tasks), strict=True))
         return BatchReport(
@@ -719,17 +714,15 @@ class Batch:
             self._n_earlier,
             count_in_order((each.status for each in self._results), STATUSES),
             count_in_order((each.decision for each in self._results), DECISIONS),
-            passed,
+            infer_passes(self.tasks, self._results, level, self.options.pass_mark),
             spending.cost_usd,
             seconds,
             self._n_unaffordable,
             int(self._allowance.calls),
             simulated=sum(each.simulated for each in self._results),
-            cluster=cluster,
             missing=count_missing(self._results),
             known_usd=spending.known_usd,
             most_usd=spending.most_usd,
             texts=summarize_texts(self._judgments, questions, level),
             expectations=count_expectations(self.tasks, self._results),
-            questions=n_questions,
         )

@@ -10,7 +10,7 @@ from math import isnan
 from typing import Any, Literal
 
 from witan.core.display import FrameSource
-from witan.core.estimation import Cluster, infer_share, number_questions
+from witan.core.estimation import infer_share, number_questions
 from witan.core.outcome import Interval
 from witan.core.scale import FAILED, PASSED
 from witan.core.verdict import TIE, MeanGrade, Verdict
@@ -382,26 +382,49 @@ def count_expectations(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class PassRate:
+    """The share of passing rows among those decided that could also fail.
+
+    Parameters
+    ----------
+    passed, rows, questions
+        The rows that passed, all of these rows, and their questions.
+    interval
+        Of the share.
+    """
+
+    passed: int
+    rows: int
+    questions: int
+    interval: Interval
+
+
 def infer_passes(
-    tasks: Sequence[BatchRow], results: Iterable[RowResult], level: float
-) -> tuple[Interval | None, Cluster, int]:
-    """Infer the share of passing rows from those decided, clustered by question.
+    tasks: Sequence[BatchRow],
+    results: Iterable[RowResult],
+    level: float,
+    pass_mark: float | None = None,
+) -> PassRate | None:
+    """Infer the share of passing rows, clustered by question; None: no row is decided.
 
-    An expected tie can fail but not pass, so its row is left out.
-
-    Returns
-    -------
-    tuple
-        As `infer_share`, and the number of questions of these rows.
+    An expected tie can fail but not pass, and several texts without a pass mark or an expected one
+    can pass but not fail; their rows are left out.
     """
     questions = dict(zip([task.number for task in tasks], name_questions(tasks), strict=True))
     ties = {task.number for task in tasks if TIE not in task.texts}
     decided = [
         each
         for each in results
-        if each.decision in ("passed", "failed") and not (each.expected == TIE and each.row in ties)
+        if each.decision in ("passed", "failed")
+        and not (each.expected == TIE and each.row in ties)
+        and (pass_mark is not None or each.expected is not None)
     ]
     decided.sort(key=lambda result: result.row)  # rows end in any order
     passed = [each.decision == "passed" for each in decided]
     clusters = [questions[each.row] for each in decided]
-    return *infer_share(passed, clusters, level), len({*number_questions(clusters).tolist()})
+    interval = infer_share(passed, clusters, level)
+    if interval is None:
+        return None
+    n_questions = len({*number_questions(clusters).tolist()})
+    return PassRate(sum(passed), len(passed), n_questions, interval)

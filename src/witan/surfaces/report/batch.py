@@ -62,16 +62,12 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
         if isinstance(result, ArmBatchReport):
             reason = "is probably too low for another with all its arms"
         yield Note(f"{rows} not started: the ceiling {reason}", "warning")
-    if result.passed is not None:
-        n_passed, n_failed = (
-            result.decisions.get(name, 0) - result.expectations.get(TIE, {}).get(name, 0)
-            for name in ("passed", "failed")
-        )
-        share = percent(n_passed / (n_passed + n_failed))
-        population = _population(n_passed + n_failed, result.questions)
+    if (passed := result.passed) is not None:
+        interval, population = passed.interval, _population(passed.rows, passed.questions)
         yield Sentence(
-            f"{share} of the decided rows passed ({percent_range(result.passed)} of {population}, "
-            f"at {level_percent(result.passed.level)} confidence)."
+            f"{percent(passed.passed / passed.rows)} of the decided rows passed "
+            f"({percent_range(interval)} of {population}, at {level_percent(interval.level)} "
+            "confidence)."
         )
     yield from _people(result.people)
     yield from _texts(result)

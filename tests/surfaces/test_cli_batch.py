@@ -803,6 +803,20 @@ class TestMoney:
         assert len(lines(rich.out)) == 6
         assert n_sessions(place) == (6, 0)
 
+    def test_a_dry_run_says_whether_the_ceiling_is_high_enough(self, witan, texts, priced):
+        """A row starts only if the rest covers its highest cost."""
+        plan = witan("batch", texts, *priced, "--dry-run", "--json").json
+        row, expected = plan["worst_usd"] / 6, plan["expected_usd"]
+
+        def said(usd):
+            report = witan("batch", texts, *priced, "--max-cost", usd, "--dry-run")
+            return " ".join(report.out.split())
+
+        assert "too little for any row" in said(0.9 * row)
+        assert "probably too little for all of them; for every row" in said(1.01 * row)
+        assert "They probably fit the $" in said(expected + 1.01 * row)
+        assert "They fit the $" in said(6.01 * row)
+
     def test_every_report_states_known_and_possible_cost(
         self, witan, texts, priced, place, tmp_path
     ):

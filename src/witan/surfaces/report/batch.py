@@ -262,11 +262,8 @@ def bill_report(result: BatchBill) -> Report:
     if result.made_calls:
         calls_before = f"{count_noun(result.made_calls, 'call')} made before"
         blocks.append(Sentence(f"{calls_before}: {cost_range_text(result.spending)}."))
-    if result.fits_no_session:
-        money = max(0.0, (result.max_cost_usd or 0.0) - result.spent_usd)
-        least = _dollars_up(result.cheapest_usd or 0.0)
-        dear = f"the ceiling leaves ${money:.4f}, too little for any row: a row may cost ${least}"
-        blocks.append(Note(f"{dear}; {ceiling_text(result)}", "warning"))
+    if result.max_cost_usd is not None and result.worst_usd is not None:
+        blocks += _money_left(result, result.max_cost_usd, result.worst_usd)
     if result.max_calls is not None:
         left = max(0, result.max_calls - result.made_calls)
         fits = f"They fit the {count_noun(left, 'call')} left under the ceiling."
@@ -287,6 +284,23 @@ def bill_report(result: BatchBill) -> Report:
         f"{rows} to be done, at most {calls} if nothing fails.",
         tuple(blocks),
     )
+
+
+def _money_left(bill: BatchBill, max_cost_usd: float, worst_usd: float) -> Iterator[Block]:
+    """Say whether the ceiling is high enough; a row starts only if the rest covers its worst."""
+    left = max(0.0, max_cost_usd - bill.spent_usd)
+    reserve = bill.cheapest_usd or 0.0
+    leaves = f"the ceiling leaves {cost_sum_text(left)}"
+    if bill.fits_no_session:
+        dear = f"{leaves}, too little for any row: a row may cost ${_dollars_up(reserve)}"
+        yield Note(f"{dear}; {ceiling_text(bill)}", "warning")
+    elif worst_usd <= left:
+        yield Sentence(f"They fit the {cost_sum_text(left)} left under the ceiling.")
+    elif (bill.expected_usd or 0.0) + reserve <= left:
+        yield Sentence(f"They probably fit the {cost_sum_text(left)} left under the ceiling.")
+    else:
+        few = f"{leaves}, probably too little for all of them"
+        yield Note(f"{few}; {ceiling_text(bill)}", "warning")
 
 
 BAR_WIDTH = 24

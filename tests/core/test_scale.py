@@ -467,6 +467,14 @@ class TestTally:
         assert [str(held) for held in outcome.scales] == ["0-1"]
         assert outcome.warnings[0].startswith("grades are read as 0-1")
 
+    def test_a_vote_to_pass_says_nothing_of_other_grades(self):
+        """A person may pass or fail what the jury grades from 1 to 10."""
+        jury = [Ballot(f"r{n}", grades={"a": 7}, scale="1-10") for n in range(3)]
+        person = Ballot("ann", grades={"a": "fail"}, scale="pass-fail", kind="human")
+        outcome = tally([*jury, person])
+
+        assert outcome.warnings == ("pass and fail are read as 10 and 1",)
+
     def test_a_stray_grade_is_no_other_scale(self):
         """Where most are from 1 to 10, what lies outside is the nearer end."""
         cast = [Ballot(f"r{n}", grades={"a": 10, "b": 1, "c": 6, "d": 8}) for n in range(5)]

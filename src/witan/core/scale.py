@@ -226,6 +226,8 @@ class Scale:
 
     def sentence_with(self, option: str) -> str:
         """Describe the scale; `option` is the surface's name for the setting."""
+        if self.whole.in_words and not (self.criteria or self.recognised):  # of any ballots
+            return "pass and fail are read as 10 and 1"
         parts = [str(self.whole), *(f"of {name} as {one}" for name, one in self.criteria)]
         how = " (recognised)" if self.recognised else ""
         conversion_text = "" if self.is_native else ", and converted to 1-10"

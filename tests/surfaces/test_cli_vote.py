@@ -238,7 +238,7 @@ class TestVote:
             ("z > xx > y", "ranks 'xx'; no candidate of the session is called so"),
             ("z > y", "does not place x"),
             ("z > z = x > y", "ranks z more than once"),
-            ("z > A > y", "ranks 'Z'; the labels are A, B, C"),
+            ("z > A > y", "ranks 'z'; the labels are A, B, C"),
         ],
     )
     def test_an_incomplete_ranking_by_names_is_refused(self, witan, held, ranking, words):

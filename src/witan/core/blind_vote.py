@@ -91,9 +91,9 @@ def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None
     if not text.strip():
         raise InvalidBallot(sheet.reviewer, f"ranks nothing; {expected}")
     for group in text.split(">"):
-        each = [
-            one.strip() if names is not None else one.strip().upper() for one in group.split("=")
-        ]
+        each = [one.strip() for one in group.split("=")]
+        if names is None:
+            each = [one.upper() if one.upper() in candidate_by_label else one for one in each]
         if not all(each):
             raise InvalidBallot(sheet.reviewer, f"has nothing before or after a sign: {text!r}")
         ranked_names += each

@@ -255,7 +255,7 @@ def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[st
         n_close, n_placed = len(outcome.unresolved), sum(s.votes > 0 for s in outcome.standings)
         pairs = f"{n_close:,} of {count_noun(comb(n_placed, 2), 'pair')}"
         close = f"{'is' if n_close == 1 else 'are'} too close to call"
-        yield f"{pairs} {close}: similar reviewers may well reverse the order."
+        yield f"{pairs} {close}: the order may be chance."
 
 
 def _majorities(winner: str, names: CandidateNames) -> str:

@@ -747,3 +747,16 @@ class TestCharts:
         assert said.status == 2
         assert said.out == ""
         assert "there are 12; choose one with --session" in said.err
+
+
+def test_a_tie_that_remains_is_not_said_to_be_broken(witan, tmp_path):
+    """Borda eliminates c, and leaves the dead heat of a and b."""
+    rankings = (["a", "b", "c"], ["a", "b", "c"], ["b", "a", "c"], ["c", "b", "a"])
+    ballots = [{"reviewer": f"r{n}", "ranking": each} for n, each in enumerate(rankings)]
+    path = tmp_path / "ballots.jsonl"
+    path.write_text("\n".join(map(json.dumps, ballots)))
+
+    said = witan("tally", path, "--rule", "irv")
+
+    assert "a and b are in a dead heat" in said.out
+    assert "Some ties were broken by borda." in said.out

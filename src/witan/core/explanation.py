@@ -633,7 +633,7 @@ def _standings(outcome: Outcome) -> Step:
     rows = tuple((line.rank, line.candidate, line.score) for line in outcome.standings)
     words = []
     if outcome.tie_broken_by is not None:
-        words.append(f"Equal scores were separated by {outcome.tie_broken_by}.")
+        words.append(f"Some ties were broken by {outcome.tie_broken_by}.")
     scores = [line.votes for line in outcome.standings if line.votes]
     if min(scores, default=0) < MIN_VOTES <= max(scores, default=0):
         words.append("With one vote alone, a candidate stands below those with two or more.")

@@ -247,7 +247,7 @@ def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[st
         ring = list_text([*map(names.name, cycle)])
         yield f"{ring} form a preference cycle: no order agrees with every majority."
     if outcome.tie_broken_by is not None:
-        yield f"Equal scores were separated by {outcome.tie_broken_by}."
+        yield f"Some ties were broken by {outcome.tie_broken_by}."
     if outcome.kendall_w is not None and outcome.kendall_w < HALF_AGREED:
         yield _kendall_w(outcome.kendall_w)
     yield from _dissents(outcome, names)

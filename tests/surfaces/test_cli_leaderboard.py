@@ -1,6 +1,7 @@
 """``witan leaderboard``, black box: against hand counts, and equal on every engine."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from scipy.stats import beta, norm, t
@@ -8,6 +9,7 @@ from scipy.stats import beta, norm, t
 from histories import session_events
 from postgres import database_of
 from stored_ballots import NOW, alike, ballot, jury, lake_of, sessions, store_sessions
+from witan.deliberation.events import AnswerDone
 from witan.deliberation.session import Session
 from witan.history import SessionImport
 
@@ -144,6 +146,20 @@ class TestNumbers:
         for line in said.json["lines"]:
             assert line["effort"]["cost_usd"] == pytest.approx(0.01)
             assert line["effort"]["seconds"] == pytest.approx(2.0)
+
+    def test_a_cheap_answer_does_not_look_free(self, witan, tmp_path):
+        """It costs two thousandths of a cent."""
+        events = [
+            replace(event, spent=replace(event.spent, cost_usd=0.00002))
+            if isinstance(event, AnswerDone)
+            else event
+            for event in session_events("s1")
+        ]
+        stored = SessionImport("s1", session_record=Session.of(events))
+        place = store_sessions(tmp_path / "h.sqlite", [stored])
+        said = witan("leaderboard", "--history", place, "--min-sessions", 1)
+
+        assert "under $0.0001" in said.out
 
 
 class TestRules:

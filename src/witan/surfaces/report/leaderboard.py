@@ -11,6 +11,7 @@ from witan.core.rules import RULES
 from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine, Window
 from witan.errors import NothingToCount
 from witan.service.text import UNKNOWN, count_noun, decimals, interval_text, number
+from witan.service.trust import cost_sum_text
 from witan.surfaces.report.chart import (
     SCORES,
     Axis,
@@ -164,13 +165,17 @@ def _details(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     shown += columns_with_values(
         (Column("change", keep=65, meaning=change), [_change(line, digits) for line in lines]),
         (Column("moved", keep=62, meaning=moved), [_rank_change(line) for line in lines]),
-        (Column("$/answer", keep=25), [number(line.effort.cost_usd, 4) for line in lines]),
+        (Column("cost/answer", keep=25), [_cost_text(line.effort.cost_usd) for line in lines]),
         (Column("s/answer", keep=20), [number(line.effort.seconds, 1) for line in lines]),
     )
     if any(line.effort.failure_rate for line in lines):
         rates = [percent(line.effort.failure_rate) for line in lines]
         shown.append((Column("failed", keep=22), rates))
     return shown
+
+
+def _cost_text(usd: float | None) -> str:
+    return UNKNOWN if usd is None else cost_sum_text(usd)
 
 
 def _integer_text(value: int | None) -> str:
@@ -415,7 +420,7 @@ def cost_chart(board: Leaderboard, *, with_unranked: bool = True) -> Chart:
                 (Column("model", "left", heads=True), [line.model for line, _, _ in known]),
                 (Column("number"), [_value_text(board, line) for line, _, _ in known]),
                 (Column("interval", "left"), [_interval_text(board, line) for line, _, _ in known]),
-                (Column("$/answer"), [number(cost, 4) for cost in costs]),
+                (Column("cost/answer"), [_cost_text(cost) for cost in costs]),
                 (
                     Column("best at its price", "left"),
                     ["yes" if line.model in best else "" for line, _, _ in known],

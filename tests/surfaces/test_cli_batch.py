@@ -459,6 +459,18 @@ class TestRows:
         assert results[0]["error"] == results[2]["error"]
         assert results[0]["error"] == "the text is empty; expected some text"
 
+    def test_a_plan_names_rows_that_expect_an_unknown_text(self, witan, tmp_path, jury):
+        """It gives the reason for which the row will fail."""
+        rows = [{"texts": {"old": "ice", "new": "moraine"}, "expected": name} for name in
+                ("nw", "new")]  # fmt: skip
+        path = write_rows(tmp_path / "some.jsonl", rows)
+        planned = witan("batch", path, *jury, "--dry-run")
+        [failed, _] = sorted(lines(witan("batch", path, *jury).out), key=lambda each: each["row"])
+
+        assert failed["error"] == "unknown text 'nw'; did you mean 'new'?"
+        assert f"1 row cannot run: {failed['error']}" in planned.out
+        assert "at most 3 calls" in planned.out
+
     @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
     def test_a_text_without_its_rival_is_not_judged_alone(self, witan, tmp_path, jury, kind):
         """An empty cell of --text leaves one text, which gets no verdict."""

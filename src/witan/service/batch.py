@@ -21,6 +21,7 @@ import anyio.lowlevel
 
 from witan.core.display import NotebookDisplay, open_live_view
 from witan.core.stats.learning import Lessons
+from witan.core.verdict import check_expected
 from witan.deliberation.costs import Spending
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.learning import learn_lessons
@@ -36,6 +37,7 @@ from witan.errors import (
     InvalidParameter,
     OverBudget,
     Remedy,
+    UnknownName,
     Way,
     WitanError,
 )
@@ -322,6 +324,7 @@ class Batch:
     def plan(self, task: BatchRow) -> Plan:
         """Plan one row."""
         if task.texts:
+            check_expected(self._expected(task), task.texts)
             return self.council.plan_judge(task.texts, task.question, files=task.files)
         return self.council.plan(task.question or "", files=task.sources)
 
@@ -343,7 +346,7 @@ class Batch:
                 continue
             try:
                 plans.append(self.plan(task) if session is None else plan_rest(session))
-            except InvalidParameter as error:
+            except (InvalidParameter, UnknownName) as error:
                 refused[self.options.write_error(error)] += 1
         return BatchBill(
             len(self.tasks),
@@ -655,17 +658,19 @@ class Batch:
             finally:
                 self._n_running -= 1
 
+    def _expected(self, task: BatchRow) -> str | None:
+        """The text expected to lead; whether a single text passes depends on no expectation."""
+        if task.expected is None:
+            return self.options.expected
+        return task.expected if len(task.texts) > 1 else None
+
     async def _open(self, council: Council, task: BatchRow, name: str) -> SessionOpened:
         if task.texts:
-            expected = self.options.expected
-            if task.expected is not None:
-                # Whether a single text passes depends on no expectation.
-                expected = task.expected if len(task.texts) > 1 else None
             opening = await council.open_judgment(
                 task.texts,
                 task.question,
                 pass_mark=self.options.pass_mark,
-                expected=expected,
+                expected=self._expected(task),
                 files=task.files,
                 category=task.category,
                 name=name,

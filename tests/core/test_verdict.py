@@ -207,7 +207,25 @@ class TestSeveralTexts:
         """With all texts below the mark the verdict is fail."""
         low = verdict(jury(a=[4, 4, 4, 3], b=[1, 1, 1, 1]), pass_mark=8)
 
-        assert low.decision == "failed"
+        assert (low.decision, low.leader) == ("failed", "a")
+        # It fails whoever leads, until one of the texts no longer does.
+        assert low.ballots_to_flip == min(each.ballots_to_flip for each in low.texts)
+
+    def test_a_leader_near_the_mark_is_undecided(self):
+        """The ballots that could end its lead would not decide."""
+        near = verdict(jury(**CLEAR), pass_mark=8.5)
+
+        assert (near.decision, near.leader) == ("too close to call", "a")
+        assert near.ballots_to_flip is None
+
+    def test_two_reasons_to_fail_take_the_ballots_of_both(self):
+        """Another text leads, and the expected one is below the mark."""
+        result = verdict(jury(**CLEAR), pass_mark=6, expected="b")
+        [own] = (each.ballots_to_flip for each in result.texts if each.text == "b")
+        lead = tally(jury(**CLEAR)).ballots_to_flip
+
+        assert result.decision == "failed"
+        assert result.ballots_to_flip == max(lead, own)
 
     def test_an_unknown_expected_text_is_refused(self):
         """The error lists the texts."""

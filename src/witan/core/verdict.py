@@ -655,10 +655,8 @@ def _conclude(
         decision = _compare(passing, leader, expected)
         lines = {line.candidate: line for line in outcome.standings}
         probability = lines[about or texts[0].text].p_best
-        flips = None if leader is None else outcome.ballots_to_flip
-        if decision == "passed" and pass_mark is not None:
-            own = {each.text: each.ballots_to_flip for each in texts}[about or texts[0].text]
-            flips = min((n for n in (flips, own) if n is not None), default=None)
+        own = {each.text: each.ballots_to_flip for each in texts}
+        flips = _compared_flips(decision, passing, own, outcome, expected)
     reviewers = tuple(dict.fromkeys(note.reviewer for note in outcome.ballots))
     return Verdict(
         decision,
@@ -674,6 +672,31 @@ def _conclude(
         panel.severity,
         expected,
     )
+
+
+def _compared_flips(
+    decision: Decision,
+    passing: Mapping[str, Decision | None],
+    own: Mapping[str, int | None],
+    outcome: Outcome,
+    expected: str | None,
+) -> int | None:
+    """Count the ballots that could change the decision on several texts; None: unknown.
+
+    A pass ends with the lead or with the leader's own pass, a fail with the last reason for it.
+    """
+    leader, lead = outcome.clear_leader, outcome.ballots_to_flip
+    if decision == "passed" and leader is not None:
+        return min((n for n in (lead, own[leader]) if n is not None), default=None)
+    if decision != "failed":
+        return None
+    reasons = [lead] if expected is not None and leader not in (None, expected) else []
+    if expected is not None and passing.get(expected) == "failed":
+        reasons.append(own[expected])
+    elif all(each == "failed" for each in passing.values()):
+        reasons.append(min((n for n in own.values() if n is not None), default=None))
+    known = [n for n in reasons if n is not None]
+    return max(known) if known and len(known) == len(reasons) else None
 
 
 def _passes(grades: TextGrades, pass_mark: float | None, level: float) -> Decision | None:

@@ -952,6 +952,7 @@ class TestPeople:
         assert line["mean"]["jury"]["value"] == pytest.approx(7 / 13)
         assert line["mean"]["people"]["value"] == pytest.approx(2 / 3)
         assert "Corrected by people's votes on 12 rows, the pass rate is" in text.err
+        assert "A pass rate is the share of single grades that pass." in text.err
 
     @pytest.mark.parametrize("name", ["all.jsonl", "all.csv", "all.parquet"])
     def test_exports_are_clustered_by_question_too(self, witan, tmp_path, jury, place, name):

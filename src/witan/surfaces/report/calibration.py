@@ -251,6 +251,8 @@ def _cluster_sentence(estimates: Estimates) -> str:
 
 
 def _assumption(estimates: Estimates) -> Iterator[Block]:
+    if estimates.pass_mark is not None:
+        yield Sentence("A pass rate is the share of single grades that pass.", quiet=True)
     yield Sentence(_cluster_sentence(estimates), quiet=True)
     if estimates.people_sessions:
         yield Sentence(

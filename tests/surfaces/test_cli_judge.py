@@ -45,6 +45,16 @@ class TestStatus:
         assert (said.status, said.err) == (status, "simulated\n")
         assert words in said.out
 
+    @pytest.mark.parametrize(
+        ("files", "has"), [(["good.md"], False), (["good.md", "bad.md"], True)]
+    )
+    def test_agreement_is_on_which_text_is_best(self, witan, jury, files, has):
+        """A single text has no rival; its verdict says how certain the grade is."""
+        said = witan("judge", *files, *jury, "--pass-mark", 6)
+
+        assert ("agreement" in said.err) is has
+        assert "reliability unknown" in said.err
+
     def test_the_record_has_the_verdict(self, witan, jury):
         """The session is in the history and can be shown, recounted and listed."""
         said = witan("judge", "good.md", *jury, "--pass-mark", 6, "--json")

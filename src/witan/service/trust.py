@@ -289,8 +289,9 @@ def reliability_text(session: "Session") -> Iterator[str]:
     outcome = session.outcome
     if outcome is None or not outcome.leaders:
         return
-    p_best = outcome.standings[0].p_best
-    yield "agreement unknown" if p_best is None else f"agreement {p_best_text(p_best)}"
+    if len(outcome.standings) > 1:  # on a single text the verdict has the probability
+        p_best = outcome.standings[0].p_best
+        yield "agreement unknown" if p_best is None else f"agreement {p_best_text(p_best)}"
     reliability = session.reliability
     if reliability.value is None:
         yield "reliability unknown"

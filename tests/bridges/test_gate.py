@@ -240,6 +240,20 @@ class TestAction:
         assert "probability 0.66, 0.8 is needed" in failed.summary
 
     @pytest.mark.slow  # each run is a process of its own
+    def test_answers_without_a_verdict_are_no_votes(self, change, github):
+        """Nobody approves or rejects, or the chairman alone does, or all but the chairman."""
+        seat(change, "PERHAPS", "PERHAPS", "PERHAPS", chair="PERHAPS")
+        nobody = run_action(change, github)
+        seat(change, "PERHAPS", "PERHAPS", "PERHAPS", chair="APPROVE")
+        alone = run_action(change, github)
+        seat(change, "APPROVE", "APPROVE", "APPROVE", chair="PERHAPS")
+        silent = run_action(change, github)
+
+        assert [nobody.status, alone.status, silent.status] == [3, 5, 5]
+        assert "gives no verdict, and neither does any member." in nobody.summary
+        assert "says approved, but no member gives a verdict." in alone.summary
+        assert "gives no verdict, but most members do: 3 of 3 members approve" in silent.summary
+
     def test_a_jury_grades_against_a_pass_mark(self, change, github):
         """Texts of members do not matter then."""
         jury = write_jury(change.parent)

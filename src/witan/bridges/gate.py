@@ -263,15 +263,27 @@ def _decide(session: "Session", level: float) -> tuple[str, str]:
     closing, votes = session.synthesis, session.approval
     if session.opening.judging is not None or closing is None or votes is None:
         return "no verdict", "The council reached no verdict."
+    return _decide_by_votes(closing.approved, votes, level)
+
+
+def _decide_by_votes(verdict: bool | None, votes: Any, level: float) -> tuple[str, str]:
+    """Decide if the final answer and enough of the members agree."""
     verb = "approves" if votes.approve == 1 else "approve"
     sentence = f"{votes.approve} of {votes.approve + votes.reject} members {verb}"
-    final = f"The final answer says {verdict_text(closing.approved)}"
+    final = "The final answer gives no verdict"
+    if verdict is not None:
+        final = f"The final answer says {verdict_text(verdict)}"
+    if not votes.approve + votes.reject:
+        if verdict is None:
+            return "no verdict", f"{final}, and neither does any member."
+        return "too close to call", f"{final}, but no member gives a verdict."
     if votes.p_majority is None:
-        return "too close to call", f"{final}, but the members are divided: {sentence}."
+        return "too close to call", f"{final}; the members are divided: {sentence}."
     majority = "approval" if votes.is_approved else "rejection"
     sentence += f"; other such members agree on {majority} with probability {votes.p_majority:.2f}"
-    if votes.is_approved is not closing.approved:
-        return "too close to call", f"{final}, but most members do not: {sentence}."
+    if votes.is_approved is not verdict:
+        do = "do" if verdict is None else "do not"
+        return "too close to call", f"{final}, but most members {do}: {sentence}."
     if votes.p_majority < level:
         return "too close to call", f"{final}, but too narrowly: {sentence}, {level:g} is needed."
     return "passed" if votes.is_approved else "failed", f"{sentence}."

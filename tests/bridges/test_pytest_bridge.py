@@ -104,6 +104,12 @@ class TestDecisions:
             status = f"FAILED test_only_judged.py::test_{number} - {words}" if words else None
             assert (status or f"PASSED test_only_judged.py::test_{number}\n") in done.stdout
 
+    def test_a_misspelt_option_gets_the_nearest(self, run):
+        """Also of the options that are no settings of a council."""
+        _, said = run('assert_judged("a moraine", passmark=6, jury=JURY)')
+
+        assert "unknown option 'passmark'; did you mean 'pass_mark'?" in said
+
     def test_the_message_has_the_table_and_the_line_of_the_test(self, run):
         """Each criterion has its interval, and no line of the plugin is shown."""
         _, said = run('assert_judged("a glacier", pass_mark=8, jury=JURY)')

@@ -79,9 +79,12 @@ class JudgedAssertion:
         for apart in ("listener", "name"):  # neither changes the judgment
             seating.pop(apart, None)
         judging_options = sorted((name, options[name]) for name in of_judge if name in options)
-        everything = repr(
-            (witan.__version__, text, judging_options, *_describe(seat_jury(jury, seating)))
-        )
+        try:
+            description = _describe(seat_jury(jury, seating))
+        except witan.errors.UnknownOption as error:
+            known = sorted({*of_judge, *error.known_names})
+            raise witan.errors.UnknownOption(error.name, known) from None
+        everything = repr((witan.__version__, text, judging_options, *description))
         return self.folder / f"{blake2b(everything.encode(), digest_size=16).hexdigest()}.json"
 
 

@@ -760,3 +760,18 @@ def test_a_tie_that_remains_is_not_said_to_be_broken(witan, tmp_path):
 
     assert "a and b are in a dead heat" in said.out
     assert "Some ties were broken by borda." in said.out
+
+
+def test_ballots_against_the_leader_are_not_counted_as_reviewers(witan, tmp_path):
+    """Over a history each reviewer has a ballot per session."""
+    header, votes = "session,reviewer,candidate,grade", []
+    for number in range(31):
+        for reviewer in ("ada", "bob"):
+            votes += [f"s{number},{reviewer},x,{9 - number % 2}", f"s{number},{reviewer},y,8.5"]
+    path = tmp_path / "ballots.csv"
+    path.write_text("\n".join([header, *votes]))
+
+    said = witan("tally", path, "--rule", "elo")
+
+    assert "2 of 2 reviewers" in said.out
+    assert "30 ballots rank others above x." in said.out

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from witan.service.operations.sessions import RecountResult
 
 DISSENTS = 8
-"""Most reviewers with a sentence each; above, only their number is stated."""
+"""Most ballots with a sentence each; above, only their number is stated."""
 
 PAIR_MAP = "Chance in percent that the row is placed above the column"
 
@@ -290,9 +290,9 @@ def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
                 f"{names.name(note.reviewer)} ranks {list_text([*map(names.name, above)])}"
             )
     if len(dissents) > DISSENTS:
-        yield f"{count_noun(len(dissents), 'reviewer')} rank others above {names.name(leader)}."
+        yield f"{count_noun(len(dissents), 'ballot')} rank others above {names.name(leader)}."
         return
-    for each in dissents:
+    for each in dict.fromkeys(dissents):
         yield f"Reviewer {each} above {names.name(leader)}."
 
 

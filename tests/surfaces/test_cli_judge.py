@@ -110,6 +110,15 @@ class TestStatus:
         assert note.startswith("all seats are held by one script")
         assert note in witan("judge", "good.md", *same, "--no-history").err
 
+    def test_a_single_ballot_has_no_interval(self, witan, tmp_path, jury):
+        """Where the quorum allows it, the report says so instead of what intervals cover."""
+        dumb = write_script(tmp_path / "dumb.toml", review=[{"text": "no"}])
+        seats = ["--jury", jury[1], "--jury", f"script:{dumb}", "--quorum", 1]
+        said = witan("judge", "good.md", *seats, "--no-history")
+
+        assert "There are too few ballots for an interval." in said.out
+        assert "Intervals cover" not in said.out
+
     def test_too_few_ballots_are_no_quorum(self, witan, tmp_path):
         """Status 3, with the reason, which the stored session repeats."""
         options = []

@@ -365,6 +365,9 @@ def grade_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
     if verdict.severity is not None:
         severity = "uncertainty about the reviewers' severity widens them"
         yield Sentence(_severity_sentence(verdict, verdict.severity, names))
+    if not any(text.overall and text.overall.interval for text in verdict.texts):
+        yield Sentence("There are too few ballots for an interval.", quiet=True)
+        return
     yield Sentence(
         f"Intervals cover the mean grade of similar reviewers in {level_text} of cases; "
         f"{severity}.",

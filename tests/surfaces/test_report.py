@@ -179,6 +179,20 @@ def test_every_operation_returns_a_result_with_a_writer(name):
     assert operation.kind == "session" or {each.__name__ for each in results} <= _WRITERS.keys()
 
 
+def test_intervals_of_criteria_alone_are_explained():
+    """Too few criteria are graded for an overall grade."""
+    grades = {"t": {"clarity": 7.0}}
+    ballots = [
+        Ballot(name, (("t",),), grades, session="s", candidates=("t",), scale="1-10")
+        for name in ("ada", "bob", "cyd")
+    ]
+    verdict = judge_texts(ballots, tally(ballots), Settings.of("auto"))
+    text = "\n".join(report_text(Page(width=200), verdict_report(verdict)))
+
+    assert verdict.texts[0].overall is None
+    assert "Intervals cover the mean grade of similar reviewers" in text
+
+
 def test_only_known_severity_corrects_a_verdict():
     """A correction of nothing has no sign of its own, and no name is changed."""
     reviewers = ("ada-4o", "bob", "cyd")

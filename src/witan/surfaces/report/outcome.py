@@ -365,7 +365,8 @@ def grade_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
     if verdict.severity is not None:
         severity = "uncertainty about the reviewers' severity widens them"
         yield Sentence(_severity_sentence(verdict, verdict.severity, names))
-    if not any(text.overall and text.overall.interval for text in verdict.texts):
+    grades = [each for t in verdict.texts for each in (t.overall, *t.criteria.values()) if each]
+    if not any(each.interval for each in grades):
         yield Sentence("There are too few ballots for an interval.", quiet=True)
         return
     yield Sentence(

@@ -99,6 +99,21 @@ def test_both_orders_of_a_pair_are_one_opinion_without_a_session(witan, write):
     ]
 
 
+def test_votes_are_worth_as_much_as_reviewers(witan, tmp_path):
+    """Two judges of three pairs each are worth at most two votes, however many pairs they judge."""
+    rows = ["session,reviewer,first,second,outcome"]
+    rows += [f"s,{judge},{pair},first" for judge in "uv" for pair in ("A,B", "A,C", "B,C")]
+    table, history, plot = (tmp_path / name for name in ("pairs.csv", "h.sqlite", "plot.svg"))
+    table.write_text("\n".join(rows), encoding="utf-8")
+    witan("import", table, "--history", history)
+
+    shown = witan("show", "last", "--history", history).out
+    witan("tally", table, "--plot", plot)
+
+    assert "effective votes 1.8 of 2:" in shown
+    assert "6 ballots · worth 1.8 independent reviewers" in plot.read_text(encoding="utf-8")
+
+
 def test_a_judge_who_repeats_a_pair_in_one_session_counts_by_the_last_row(witan, write):
     """The same question, order and judge is one opinion, in counting and on the leaderboard."""
     rows = ["prompt,model_a,model_b,winner,judge", "Why?,A,B,model_a,gpt", "Why?,A,B,model_b,gpt"]

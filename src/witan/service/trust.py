@@ -84,13 +84,17 @@ def _lending_history(outcome: Outcome) -> str:
     return f"strength borrowed from {sessions} that compared {prior.unit}{imported_text}"
 
 
+def count_voters(outcome: Outcome) -> int:
+    """Count the reviewers whose ballots count; one that compares pairs has several."""
+    return len({ballot.reviewer for ballot in outcome.ballots}) - len(outcome.without_effect)
+
+
 def _vote_counts(outcome: Outcome) -> str:
     """Count voting reviewers, and the people among them."""
     people: int = outcome.details.get("people", 0)
     reviewers_with_ballots = {ballot.reviewer for ballot in outcome.ballots}
     n_silent = sum(1 for reviewer in outcome.abstentions if reviewer not in reviewers_with_ballots)
-    without_effect = len(outcome.without_effect)
-    n_votes = len(reviewers_with_ballots) - without_effect
+    n_votes = count_voters(outcome)
     parts = []
     if has_models := n_votes > people or n_silent or not people:
         n_reviewers = len(reviewers_with_ballots) + n_silent

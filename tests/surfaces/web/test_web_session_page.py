@@ -87,7 +87,7 @@ class TestVerdict:
         assert [each.one("p").text for each in chips] == [
             "Ballots that place ada first, of those that rank it.",
             "Unknown until people vote on the same answers.",
-            "Models tend to share mistakes: these ballots are worth as much as this many "
+            "Models tend to share mistakes: these reviewers are worth as much as this many "
             "independent ones, assuming a shared error of 0.12.",
         ]
 

@@ -9,6 +9,7 @@ from witan.deliberation.session import Session
 from witan.service.text import count_noun, full_sentence, list_text, number
 from witan.service.trust import (
     approval_text,
+    count_voters,
     ignores_chance,
     leaders_text,
     outcome_details,
@@ -158,10 +159,10 @@ def _chips(
     votes = None if outcome.effective_votes is None else number(outcome.effective_votes, 1)
     yield Chip(
         "effective votes",
-        None if votes is None else f"{votes.removesuffix('.0')} of {outcome.n_ballots}",
+        None if votes is None else f"{votes.removesuffix('.0')} of {count_voters(outcome)}",
         "Unknown: reviewers may share mistakes."
         if votes is None
-        else "Models tend to share mistakes: these ballots are worth as much as this many "
+        else "Models tend to share mistakes: these reviewers are worth as much as this many "
         f"independent ones, {_shared_error_text(outcome)}.",
     )
 

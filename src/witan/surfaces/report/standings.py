@@ -70,7 +70,7 @@ def _circumstances(outcome: Outcome) -> Iterator[str]:
     yield f"{count_noun(outcome.n_ballots, 'ballot')}{abstention_text}"
     if outcome.effective_votes is not None:
         worth = number(outcome.effective_votes, 1).removesuffix(".0")
-        yield f"worth {worth} independent ones"
+        yield f"worth {worth} independent reviewers"
 
 
 def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> Iterator[Band]:

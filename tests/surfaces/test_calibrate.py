@@ -209,6 +209,29 @@ class TestCommand:
         assert len(dots) > 2
         assert all(": expected " in dot and "interval" in dot for dot in dots)
 
+    def test_a_plot_against_the_truth_has_no_second_line_on_the_diagonal(
+        self, witan, path, tmp_path
+    ):
+        """What is expected of the truth is what is stated; the diagonal shows it."""
+        words = {}
+        for against in ("people", "truth"):
+            plot = tmp_path / f"{against}.svg"
+            witan("calibrate", path, "--against", against, "--plot", plot)
+            words[against] = [text.text for text in parsed(plot.read_text()).all("text")]
+
+        assert "expected" in words["people"]
+        assert "expected" not in words["truth"]
+        assert "observed as stated" in words["truth"]
+
+    def test_the_headline_of_a_plot_is_whole(self, witan, path, tmp_path):
+        """A single narrow diagram has the conclusion that the command prints."""
+        plot = tmp_path / "plot.svg"
+        options = ["--against", "people", "--reviewers", "3", "--plot", plot]
+        said = witan("calibrate", path, *options)
+
+        bold = parsed(plot.read_text()).all("text", font_weight="bold")
+        assert " ".join(line.text for line in bold) == said.lines[1]
+
     def test_a_plot_needs_more_than_one_session(self, witan, tmp_path, cast):
         """One session has no share to plot."""
         file = write_file(tmp_path / "one.jsonl", [b for b in cast if b.session == "lesson 3"])

@@ -374,7 +374,7 @@ class TestStandings:
         sentence = "; ".join(f"model-{k} and model-{k}b are too close to call" for k in range(50))
         root = file_of(standings_chart(outcome(standing("a"), interpretation=sentence)))
 
-        assert len(root.all("text", font_weight="bold")) <= 4
+        assert len(root.all("text", font_weight="bold")) <= 6
         assert root.all("text", font_weight="bold")[-1].text.endswith("…")
         assert sentence in root.one("desc").text
 

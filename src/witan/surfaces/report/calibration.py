@@ -296,6 +296,7 @@ def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
     if not tenths:
         raise NothingToCount("too few sessions to draw a chart")
     axis = Axis("Stated", 0.5, 1.0)
+    blurred = check.against != "truth"  # elsewhere the others err, too: expected is below stated
     shares = [tenth.share for tenth in tenths]
     lows = [share.interval.low if share.interval else share.value or 0.0 for share in shares]
     least = min(*lows, *(tenth.expectation for tenth in tenths))
@@ -304,7 +305,7 @@ def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
         Facet(
             f"{panel.reviewers} reviewers",
             tuple((tenth.probability, _dot(tenth)) for tenth in each),
-            tuple((tenth.probability, tenth.expectation) for tenth in each),
+            tuple((tenth.probability, tenth.expectation) for tenth in each if blurred),
         )
         for panel, each in drawn_tenths
         if each
@@ -312,8 +313,8 @@ def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
     return Chart(
         Facets(axis, up, facets, "observed as stated", "expected"),
         f"{KINDS[field][0]}, stated and observed",
-        f"Bars: {level_percent(check.level)} intervals; dashes: expected if the probabilities hold;"
-        " diamonds differ beyond chance.",
+        f"Bars: {level_percent(check.level)} intervals; "
+        f"{'dashes: expected if the probabilities hold; ' * blurred}diamonds differ beyond chance.",
         _finding(check),
         (count_noun(check.sessions, "session"),),
     )

@@ -90,7 +90,7 @@ DENSE_ROW_HEIGHT, DENSE_FROM = 21, 17
 STACKED_ROW_HEIGHT = 44
 """Height of a row with its name above the dot."""
 
-HEADLINE = 4
+HEADLINE = 6
 """Most lines of the headline of a file; the description has all of it."""
 
 Scale: TypeAlias = Callable[[float], float]

@@ -128,6 +128,10 @@ class TestAnswers:
         ("answers", "told"),
         [
             ("", "the input ended before the last question; use --yes for the defaults"),
+            (
+                ",\n",
+                "no provider was chosen and no model server runs here; choose another provider",
+            ),
             ("groq\n", "there is no key for 'groq'; there is one for openai"),
             ("\n9\n", "there is no model 9; expected 1 to 4"),
             ("\n1\n", "a council needs at least two members"),

@@ -391,9 +391,13 @@ def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
     providers = {n: p for n, p in PROVIDERS.items() if n in provider_names or n not in keys}
     sources, problems = anyio.run(partial(find_sources, os.environ, providers=providers))
     if not sources:
+        reason, remedy = NOTHING_HERE, "set a key such as OPENAI_API_KEY"
+        if keys:
+            reason = "no provider was chosen and no model server runs here"
+            remedy = "choose another provider"
         raise NoCouncil(
-            f"no model to choose from: {'; '.join(problems) or NOTHING_HERE}",
-            "set a key such as OPENAI_API_KEY, or name the members with --member",
+            f"no model to choose from: {'; '.join(problems) or reason}",
+            f"{remedy}, or name the members with --member",
         )
     for problem in problems:
         dialogue.say(problem)

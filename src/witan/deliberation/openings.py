@@ -283,7 +283,7 @@ def open_judgment(
     if graded and procedure.pairs is not None:
         expected = "None with a pass mark, as pairs are not graded"
         if len(texts) == 1:
-            expected = "nothing for a single text, which makes no pair"
+            expected = "None for a single text, which makes no pair"
         raise InvalidParameter("pairs", procedure.pairs, expected)
     if graded and not procedure.asks_grades:
         raise InvalidParameter("rubric_scoring", False, "True: without grades no text can pass")

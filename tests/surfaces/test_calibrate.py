@@ -217,11 +217,12 @@ class TestCommand:
         for against in ("people", "truth"):
             plot = tmp_path / f"{against}.svg"
             witan("calibrate", path, "--against", against, "--plot", plot)
-            words[against] = [text.text for text in parsed(plot.read_text()).all("text")]
+            drawn = parsed(plot.read_text()).all("text")
+            words[against] = " ".join(text.text for text in drawn)
 
-        assert "expected" in words["people"]
-        assert "expected" not in words["truth"]
-        assert "observed as stated" in words["truth"]
+        assert "dashes: expected" in words["people"]
+        assert "dashes" not in words["truth"]
+        assert "line: observed as stated" in words["truth"]
 
     def test_the_headline_of_a_plot_is_whole(self, witan, path, tmp_path):
         """A single narrow diagram has the conclusion that the command prints."""

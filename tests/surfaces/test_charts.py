@@ -700,7 +700,7 @@ class TestPhone:
             CHART.drawing,
             DotPlot((axis,) * 7, (), (Band((row,)),)),
             Strips(axis, "Monday", "Friday", (Series("ada", (Dot(0.1), Dot(0.2)), "0.2"),)),
-            Facets(axis, axis, (Facet("3", ((0.5, Dot(0.5)),), ()),) * 3, "equal"),
+            Facets(axis, axis, (Facet("3", ((0.5, Dot(0.5)),), ()),) * 3),
         ]
         for drawing in drawings:
             wide, narrow = (

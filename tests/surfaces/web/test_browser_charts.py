@@ -105,8 +105,8 @@ def test_a_check_of_probabilities_is_drawn_with_its_diagonal(window, tmp_path, w
     page.wait_for_load_state()
 
     chart = page.locator("figure.chart").first.locator("svg:visible")
-    expect(chart).to_contain_text("observed as stated")
-    expect(chart).to_contain_text("expected")
+    expect(chart).to_contain_text("3 reviewers")
+    expect(page.locator("figure.chart").first).to_contain_text("line: observed as stated")
     expect(page.get_by_role("button", name="Check probabilities")).to_be_hidden()
     here.shoot(f"calibration-{width}")
     page.locator(".chart-box").first.focus()

@@ -581,7 +581,7 @@ def _reliability_chart(calibration: Calibration) -> Chart:
     up = Axis("Share of pairs in which the panel agreed with people", min(0.5, least), 1.0)
     across = Axis("Panel's confidence in the pair", 0.5, 1.0)
     return Chart(
-        Facets(across, up, (Facet("", tuple(dots), ()),), "perfectly calibrated"),
+        Facets(across, up, (Facet("", tuple(dots), ()),)),
         "Reliability",
         "Bars: intervals. On the diagonal, the panel is as often right as its confidence states; "
         "below it, the panel is overconfident.",

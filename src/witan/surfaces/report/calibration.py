@@ -311,9 +311,9 @@ def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
         if each
     )
     return Chart(
-        Facets(axis, up, facets, "observed as stated", "expected"),
+        Facets(axis, up, facets),
         f"{KINDS[field][0]}, stated and observed",
-        f"Bars: {level_percent(check.level)} intervals; "
+        f"Bars: {level_percent(check.level)} intervals; line: observed as stated; "
         f"{'dashes: expected if the probabilities hold; ' * blurred}diamonds differ beyond chance.",
         _finding(check),
         (count_noun(check.sessions, "session"),),

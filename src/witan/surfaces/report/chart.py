@@ -275,8 +275,6 @@ class Facets:
     across: Axis
     up: Axis
     facets: tuple[Facet, ...]
-    diagonal_name: str
-    dash_name: str = ""
 
 
 Drawing: TypeAlias = Grid | DotPlot | Scatter | Strips | Facets

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape  # noqa: TID251 - the gate of charts
 from itertools import pairwise
-from math import atan2, degrees
 from typing import Any, NamedTuple, TypeAlias
 
 from witan.core.escaping import clean
@@ -103,9 +102,6 @@ _Rect: TypeAlias = tuple[float, float, float, float]
 
 SIDE, FACETS_ACROSS = 200, 3
 """Width and height of a facet, and how many stand side by side."""
-
-UPPER = 0.75
-"""Position from which dots above the diagonal move its name below it."""
 
 
 def draw_rule(x: float, y: float, x2: float, y2: float, ink: str) -> str:
@@ -710,18 +706,8 @@ def _draw_facets(drawing: Facets, view: _View) -> _Body:
             parts.append(draw_text(left - 6, rise(value), words, "quiet", "end", size=NOTE_SIZE))
         low = max(drawing.across.low, drawing.up.low)
         parts.append(draw_rule(run(low), rise(low), run(1.0), rise(1.0), "join"))
-        slope = degrees(atan2(rise(low) - rise(1.0), run(1.0) - run(low)))
-        below = sum(dot.value - x for x, dot in facet.dots if x > UPPER) > 0
-        end = 1.0 - (0.08 if below else 0.02) * (1.0 - low)
-        parts.append(
-            _along(drawing.diagonal_name, run(end), rise(end), -slope, 10 if below else -8)
-        )
         places = [(run(x), rise(y)) for x, y in facet.dashes]
         parts += [draw_rule(*one, *following, "edge") for one, following in pairwise(places)]
-        if places:
-            x, y = places[-1]
-            end = min(x + 6, left + side - text_width(drawing.dash_name, NOTE_SIZE))
-            parts.append(draw_text(end, y + 10, drawing.dash_name, "quiet", size=NOTE_SIZE))
         for x, dot in facet.dots:
             parts += _mark_dot(dot, rise, run(x), upright=True)
         title = drawing.across.title
@@ -729,12 +715,6 @@ def _draw_facets(drawing: Facets, view: _View) -> _Body:
     rows = -(-len(drawing.facets) // across)
     width = max(wide * across, text_width(drawing.up.title, NOTE_SIZE))
     return _Body(parts, width, 10 + tall * rows)
-
-
-def _along(words: str, x: float, y: float, angle: float, below: float) -> str:
-    """Write a text along a slope, ending a distance below a point."""
-    turn = f' transform="rotate({px(angle)} {px(x)} {px(y)})"'
-    return draw_text(x, y + below, words, "quiet", "end", size=NOTE_SIZE, style=turn)
 
 
 _DRAWERS: dict[type, Callable[[Any, _View], _Body]] = {

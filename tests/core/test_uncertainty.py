@@ -180,6 +180,19 @@ class TestSize:
         assert first_is_told_apart(profile, "grades", rho=0.0)[0].mean() > 0.10
         assert first_is_told_apart(profile, "grades")[0].mean() <= 0.08 + SLACK
 
+    @pytest.mark.parametrize(
+        ("unit", "rho", "most"),
+        [("grades", None, 0.08), ("ranks", None, 0.18), ("ranks", 0.3, 0.07)],
+    )
+    def test_shared_noise_in_a_crowd_errs_as_often_as_the_benchmarks_state(self, unit, rho, most):
+        """Rankings of close candidates need more than the public shared error."""
+        crowded = {"reviewers": 5, "sessions": SESSIONS, "shared": 0.3, "recused": False}
+        for quality in ((0.0, 0.0, -0.5, -1.0, -1.5), (0.0, 0.0, 1.0, -1.0, -2.0)):
+            profile = council(quality, rng=np.random.default_rng(5), **crowded)
+            apart = uncertainty_of(profile, unit, rho=rho).separate_pairs(0.95)
+
+            assert (apart[0, 1] | apart[1, 0]).mean() <= most + SLACK, quality
+
     @pytest.mark.parametrize("heaviest", [3.0, 10.0, 1000.0])
     def test_unequal_weights_do_not_raise_confidence(self, heaviest):
         """A ballot of higher weight is no more exact than the others."""

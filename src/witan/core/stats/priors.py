@@ -19,7 +19,8 @@ PUBLIC_RHO: Mapping[Unit, float] = MappingProxyType({"grades": 0.2, "ranks": 0.1
 """Assumed share of the noise that models have in common, unless it was measured.
 
 Real sets show .18 to .42 in grades (see docs/uncertainty.md). These keep the size of the test below
-8% if .3 is shared, also for juries of nine; ranks hide about half of it.
+8% if .3 is shared and two equals are far ahead, also for juries of nine; ranks then hide about half
+of it. If others are close, it is up to 9% for grades, and 19% for ranks (see docs/benchmarks.md).
 """
 
 GRADE_NOISE, GRADE_DF = 1.1, 3.0

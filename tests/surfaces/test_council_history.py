@@ -364,6 +364,25 @@ class TestFailure:
 
         assert len(in_history(place)) == 2
 
+    def test_an_open_council_checks_the_file_before_each_question(self, members, place):
+        """One question may wait for the next for days."""
+        events: list[witan.Event] = []
+        away = place.with_name("away.sqlite")
+
+        async def go() -> None:
+            async with Council(members, history=place) as council:
+                await council.ask(QUESTION)
+                place.rename(away)
+                with pytest.raises(HistoryError, match="was removed or replaced while in use"):
+                    await council.ask(QUESTION, listener=events.append)
+                away.rename(place)
+                await council.ask(QUESTION)
+
+        anyio.run(go)
+
+        assert events == []
+        assert len(in_history(place)) == 2
+
     def test_a_history_that_fails_leaves_the_record_in_a_file(self, members, place, tmp_path):
         """The error names the file, which holds the whole session."""
         with History.open(place) as history:

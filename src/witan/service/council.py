@@ -406,6 +406,8 @@ class Council(BaseCouncil):
         listener: Listener | None,
         max_calls: int | None = None,
     ) -> SessionContext:
+        if self._recorder is not None:
+            self._recorder.check_file()
         if self.progress and listener is None and (view := open_live_view("session")) is not None:
             self._views[opened.session] = view
             listener = view.show

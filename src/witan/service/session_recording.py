@@ -256,6 +256,11 @@ class SessionRecorder:
             await anyio.lowlevel.checkpoint()  # it may have been cancelled meanwhile
             self._is_writable = True
 
+    def check_file(self) -> None:
+        """Check that the history's file is still there."""
+        if self._history is not None:
+            self._history.database.check_file()
+
     def _open_history(self, history_or_url: "History | str | Path") -> "History":
         from witan.history import History
 
@@ -381,8 +386,7 @@ class SessionRecorder:
         left_open = self.left_open = None if journal is None else journal.leave_open()
         try:
             await self.flush(session.id)
-            if self._history is not None:
-                self._history.database.check_file()
+            self.check_file()
         except HistoryError as error:
             self.problem, self.is_conflict = clean(str(error)), isinstance(error, HistoryConflict)
             try:

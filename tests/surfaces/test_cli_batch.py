@@ -829,6 +829,23 @@ class TestMoney:
         assert "probably too little for all of them; for every row" in said(1.01 * row)
         assert "They probably fit the $" in said(expected + 1.01 * row)
         assert "They fit the $" in said(6.01 * row)
+        witan("batch", texts, *priced)
+        assert "left under the ceiling" not in said(9)
+
+    def test_a_cheap_row_does_not_make_the_ceiling_seem_high_enough(self, witan, tmp_path, priced):
+        """The others may cost more than what is then left."""
+        sizes = [1, *[400_000] * 4]
+        rows = [{"question": f"Why {n}?", "text": "x" * size} for n, size in enumerate(sizes)]
+        one, all_rows = (
+            write_rows(tmp_path / name, some)
+            for name, some in (("one.jsonl", rows[:1]), ("all.jsonl", rows))
+        )
+        cheap = witan("batch", one, *priced, "--dry-run", "--json").json["worst_usd"]
+        expected = witan("batch", all_rows, *priced, "--dry-run", "--json").json["expected_usd"]
+
+        said = witan("batch", all_rows, *priced, "--max-cost", expected + 1.1 * cheap, "--dry-run")
+
+        assert "probably too little for all of them" in " ".join(said.out.split())
 
     def test_every_report_states_known_and_possible_cost(
         self, witan, texts, priced, place, tmp_path

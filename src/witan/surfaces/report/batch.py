@@ -254,7 +254,7 @@ def bill_report(result: BatchBill) -> Report:
     rows, calls = count_noun(result.rows - result.earlier, "row"), count_noun(result.calls, "call")
     ceilings = [] if result.max_cost_usd is None else [cost_sum_text(result.max_cost_usd)]
     ceilings += [] if result.max_calls is None else [count_noun(result.max_calls, "call")]
-    blocks: list[Block] = []
+    blocks: list[Block] = [*_money_left(result), *_calls_left(result)] if result.calls else []
     for reason, n_rows in result.refused.items():
         blocks.append(Note(f"{count_noun(n_rows, 'row')} cannot run: {reason}", "warning"))
     if result.earlier:
@@ -262,14 +262,6 @@ def bill_report(result: BatchBill) -> Report:
     if result.made_calls:
         calls_before = f"{count_noun(result.made_calls, 'call')} made before"
         blocks.append(Sentence(f"{calls_before}: {cost_range_text(result.spending)}."))
-    if result.max_cost_usd is not None and result.worst_usd is not None:
-        blocks += _money_left(result, result.max_cost_usd, result.worst_usd)
-    if result.max_calls is not None:
-        left = max(0, result.max_calls - result.made_calls)
-        fits = f"They fit the {count_noun(left, 'call')} left under the ceiling."
-        if result.calls > left:
-            fits = f"the ceiling leaves {count_noun(left, 'call')} for them; raise --max-calls."
-        blocks.append(Note(fits, "warning") if result.calls > left else Sentence(fits))
     if isinstance(result, ArmBill):
         parts = ", ".join(f"{name} {n:,}" for name, n in result.parts.items() if n)
         blocks.append(Sentence(f"Calls of {parts}." if parts else "Nothing left to do."))
@@ -286,21 +278,33 @@ def bill_report(result: BatchBill) -> Report:
     )
 
 
-def _money_left(bill: BatchBill, max_cost_usd: float, worst_usd: float) -> Iterator[Block]:
+def _money_left(bill: BatchBill) -> Iterator[Block]:
     """Say whether the ceiling is high enough; a row starts only if the rest covers its worst."""
-    left = max(0.0, max_cost_usd - bill.spent_usd)
-    reserve = bill.cheapest_usd or 0.0
+    if bill.max_cost_usd is None or bill.worst_usd is None:
+        return
+    left = max(0.0, bill.max_cost_usd - bill.spent_usd)
     leaves = f"the ceiling leaves {cost_sum_text(left)}"
+    worst_of_row = bill.worst_usd / max(1, bill.rows - bill.earlier - sum(bill.refused.values()))
     if bill.fits_no_session:
-        dear = f"{leaves}, too little for any row: a row may cost ${_dollars_up(reserve)}"
-        yield Note(f"{dear}; {ceiling_text(bill)}", "warning")
-    elif worst_usd <= left:
+        dear = f"a row may cost ${_dollars_up(bill.cheapest_usd or 0.0)}"
+        yield Note(f"{leaves}, too little for any row: {dear}; {ceiling_text(bill)}", "warning")
+    elif bill.worst_usd <= left:
         yield Sentence(f"They fit the {cost_sum_text(left)} left under the ceiling.")
-    elif (bill.expected_usd or 0.0) + reserve <= left:
+    elif (bill.expected_usd or 0.0) + worst_of_row <= left:
         yield Sentence(f"They probably fit the {cost_sum_text(left)} left under the ceiling.")
     else:
         few = f"{leaves}, probably too little for all of them"
         yield Note(f"{few}; {ceiling_text(bill)}", "warning")
+
+
+def _calls_left(bill: BatchBill) -> Iterator[Block]:
+    if bill.max_calls is None:
+        return
+    left = count_noun(n_left := max(0, bill.max_calls - bill.made_calls), "call")
+    if bill.calls <= n_left:
+        yield Sentence(f"They fit the {left} left under the ceiling.")
+    else:
+        yield Note(f"the ceiling leaves {left} for them; raise --max-calls.", "warning")
 
 
 BAR_WIDTH = 24

@@ -389,8 +389,9 @@ def compare_arms(
 
         d = mean_q(d_q),        s.e. = √(Σ_q (d_q − d)² / (Q − 1)) / √Q,
 
-    with Student's t on Q − 1 degrees of freedom. Rows of one question form one of the Q clusters;
-    with fewer than `MIN_CLUSTERS` questions there is no interval, however many rows there are.
+    with Student's t on Q − 1 degrees of freedom. Rows of one question form one of the Q clusters,
+    and few questions with most rows have fewer degrees (`estimate_powered_means`); with fewer than
+    `MIN_CLUSTERS` questions there is no interval, however many rows there are.
     Equal texts differ by 0. Where people voted on some questions, their votes correct the jury
     (`estimate_powered_means`). With a single row, the interval is over reviewers, as in
     `judge_texts`; a reviewer's error common to both answers cancels.

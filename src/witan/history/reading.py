@@ -510,7 +510,8 @@ class SessionSummary:
     rule
         Rule that counts its ballots, if any.
     leader
-        Model that leads by that rule and its own tie-break, without a safety gate; None: several.
+        Model that leads by that rule and its own tie-break, whatever the safety gate says; None:
+        several lead, or none.
     leader_seat
         Seat of the leader.
     cost_usd

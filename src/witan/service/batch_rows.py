@@ -409,7 +409,7 @@ def infer_passes(
     """Infer the share of passing rows, clustered by question; None: no row is decided.
 
     An expected tie can fail but not pass, and several texts without a pass mark or an expected one
-    can pass but not fail; their rows are left out.
+    can pass but fail only at the safety gate; their rows are left out.
     """
     questions = dict(zip([task.number for task in tasks], name_questions(tasks), strict=True))
     ties = {task.number for task in tasks if TIE not in task.texts}

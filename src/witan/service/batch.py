@@ -48,7 +48,7 @@ from witan.service.batch_rows import (
     STATUSES,
     BatchRow,
     HasSpending,
-    PassRate,
+    PassingRows,
     RowResult,
     check_expectations,
     count_expectations,
@@ -118,7 +118,7 @@ class BatchReport(NotebookDisplay, HasSpending):
     earlier: int
     statuses: Mapping[str, int]
     decisions: Mapping[str, int]
-    passed: PassRate | None
+    passed: PassingRows | None
     cost_usd: float | None
     seconds: float
     unaffordable: int = 0

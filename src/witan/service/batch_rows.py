@@ -383,8 +383,8 @@ def count_expectations(
 
 
 @dataclass(frozen=True, slots=True)
-class PassRate:
-    """The share of passing rows among those decided that could also fail.
+class PassingRows:
+    """The passing rows among those decided that could also fail, with their share.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ def infer_passes(
     results: Iterable[RowResult],
     level: float,
     pass_mark: float | None = None,
-) -> PassRate | None:
+) -> PassingRows | None:
     """Infer the share of passing rows, clustered by question; None: no row is decided.
 
     An expected tie can fail but not pass, and several texts without a pass mark or an expected one
@@ -427,4 +427,4 @@ def infer_passes(
     if interval is None:
         return None
     n_questions = len({*number_questions(clusters).tolist()})
-    return PassRate(sum(passed), len(passed), n_questions, interval)
+    return PassingRows(sum(passed), len(passed), n_questions, interval)

@@ -68,9 +68,9 @@ class TestStandings:
             "a: a > b > c", "b: b > a = c", "c: c > a", "x: a > b > c", "y:"
         )  # fmt: skip
 
-        # a: ½ from b, 1 from x; of seats b, c, x, y; first on b's (half), c's and x's ballot.
+        # a: ½ from b, 1 from x; of seats b, c, x, y; first on b's (half) and x's ballot.
         assert by_model(entries) == {
-            "a": StandingEntry("model", "borda", "a", 0.75, None, 3, 4, 2.5),
+            "a": StandingEntry("model", "borda", "a", 0.75, None, 3, 4, 1.5),
             "b": StandingEntry("model", "borda", "b", 0.75, None, 2, 4, 1.0),
             "c": StandingEntry("model", "borda", "c", pytest.approx(0.5 / 3), None, 3, 4, 0.5),
         }

@@ -62,6 +62,13 @@ class TestRecusal:
 
         assert [line.score for line in proud.standings] == [line.score for line in plain.standings]
 
+    def test_a_vote_for_oneself_does_not_break_a_tie_for_the_rival(self):
+        """Only the rival is left on that ballot, before nobody; the other two are even."""
+        outcome = tally(ballots("y: y > x", "a: x > y", "b: y > x"), "borda")
+
+        assert outcome.leaders == ("x", "y")
+        assert [line.wins for line in outcome.standings] == [1, 1]
+
 
 class TestStandings:
     """Lines of an outcome."""

@@ -137,7 +137,7 @@ class Standing(Deferrable):
     votes
         Counted ballots that rank or grade it.
     wins
-        First places; k candidates tied for first get 1/k each.
+        First places before a rival; k candidates tied for first get 1/k each.
     coverage
         Of the seats that could have voted for it, the share that did.
     confidence

@@ -324,10 +324,15 @@ def _says(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
 
 
 def first_places(profile: Profile) -> Floats:
-    """Count first places, (C, S); k candidates tied get 1/k each."""
+    """Count first places, (C, S); k candidates tied get 1/k each.
+
+    A ballot with one candidate, such as the rest of a ballot after recusal, places it before no
+    rival, so it has no first place, unless the session has no rival.
+    """
     last = profile.places - profile.places.dtype.type(1)  # unranked (0) wraps to the largest number
     best = last.min(axis=1, keepdims=True, initial=np.iinfo(last.dtype).max)
-    first = profile.mask_weighed((last == best) & profile.rank_mask)
+    compares = profile.rank_mask.sum(axis=1, keepdims=True) >= min(2, profile.n_candidates)
+    first = profile.mask_weighed((last == best) & profile.rank_mask & compares)
     shared = np.maximum(first.sum(axis=1, keepdims=True), 1)
     wins: Floats = (first / shared).sum(axis=0)
     return wins

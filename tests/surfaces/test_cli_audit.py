@@ -12,6 +12,7 @@ import pytest
 
 from postgres import database_of
 from stored_ballots import NOW, alike, ballot, lake_of, store_sessions
+from witan import Ballot, write_ballots
 from witan.files.imports import read_imports
 from witan.history import SessionImport
 from witan.surfaces.cli.app import main
@@ -304,6 +305,31 @@ class TestConstantReviewer:
         for name in ("fir", "lime", "pine"):
             assert reviewers(said)[name]["position_effect"]["n"] == 40
             assert "position_effect" not in concerns(said.json, name)
+
+
+def test_the_plot_draws_every_measure_that_stands_out(witan, tmp_path):
+    """Three reviewers grade alike, and one at random: only its slope marks it."""
+    rng = np.random.default_rng(2)
+    ballots = []
+    for number in range(40):
+        quality = rng.normal(5.5, 1.5, 4)
+        graders = {name: quality + rng.normal(0, 0.5, 4) for name in ("fir", "lime", "yew")}
+        graders["dice"] = rng.normal(5.5, 1.5, 4)
+        ballots += [
+            Ballot(
+                name, grades=dict(zip("abcd", grades.tolist(), strict=True)), session=f"q{number}"
+            )
+            for name, grades in graders.items()
+        ]
+    path, plot = tmp_path / "ballots.jsonl", tmp_path / "audit.svg"
+    write_ballots(ballots, path)
+
+    said = witan("audit", path, "--scale", "1-10", "--plot", plot)
+
+    assert "! dice: is not shown to tell answers apart by its grades" in said.out
+    drawn = plot.read_text(encoding="utf-8")
+    assert "Something stands out in dice" in drawn
+    assert "dice, slope: " in drawn
 
 
 class TestEngines:

@@ -241,7 +241,8 @@ def audit_chart(report: AuditReport) -> Chart:
     words = [
         word
         for word in known_words
-        if word.strip and any(word.of(line).value is not None for _, line in lines)
+        if (word.strip or any(word.stands_out(line) for _, line in lines))
+        and any(word.of(line).value is not None for _, line in lines)
     ]
     if not words:
         raise NothingToCount("no measure of these reviewers has enough data to be drawn")

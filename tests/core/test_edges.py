@@ -91,7 +91,7 @@ class TestWeights:
         one = [replace(b, weight=w) for b, w in zip(LATIN, (1.0, 2.0, 3.0), strict=True)]
         first = tally(one, rule)
 
-        for unit in (1e-200, 1e-3, 7.0, 1e160):
+        for unit in (1e-200, 1e-3, 7.0, 1e160, 5e307):
             second = tally([replace(b, weight=b.weight * unit) for b in one], rule)
 
             for line, other in zip(first.standings, second.standings, strict=True):

@@ -261,8 +261,12 @@ class Profile:
         return replace(self, weights=weights, ballot_weights=None)
 
     def unscale_weights(self) -> "Profile":
-        """Return the profile with the weights that the ballots state."""
-        return self if self.ballot_weights is None else self.replace_weights(self.ballot_weights)
+        """Return the profile with the weights that the ballots state, unless sums overflow."""
+        weights = self.ballot_weights
+        if weights is None:
+            return self
+        most = float(weights.max(initial=0.0)) * self.n_reviewers * self.n_candidates**2
+        return self.replace_weights(weights) if most < float("inf") else self
 
     @property
     def sessions_per_block(self) -> int:

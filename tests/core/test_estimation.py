@@ -207,6 +207,18 @@ class TestBallots:
         assert apart.corrected.value == pytest.approx(1, abs=0.35)
         assert (result.people_sessions, apart.people.n, apart.jury.n) == (40, 40, 200)
 
+    @pytest.mark.parametrize("unit", [1e-200, 5e307])
+    def test_the_unit_of_weights_changes_nothing(self, unit):
+        """Weights times a constant give the same means, at both ends of what a number holds."""
+        ballots = [
+            Ballot(f"r{n}", grades={"a": 5 + n + k % 2, "b": 6}, session=f"s{k}", weight=1.0 + n)
+            for k in range(8)
+            for n in range(3)
+        ]
+        scaled = [replace(ballot, weight=ballot.weight * unit) for ballot in ballots]
+
+        assert estimate(scaled).systems == estimate(ballots).systems
+
     def test_without_people_nothing_is_corrected(self):
         """The jury's number is reported alone, with the reason."""
         first = estimate(grades_of_two_systems(20)).systems[1].mean

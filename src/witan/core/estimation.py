@@ -727,6 +727,8 @@ def _values(electorate: Electorate, quantity: Quantity, pass_mark: float | None)
 
 def weighted_means(values: Floats, weights: Floats) -> Floats:
     """Average over votes, (R, C) → (C,), ignoring NaN; NaN without values."""
+    # A power of 2 in place of the unit of weights: sums of the largest numbers do not overflow.
+    weights = np.ldexp(weights, -np.frexp(weights.max(initial=0.0))[1])
     counted = np.where(np.isnan(values), 0.0, weights)
     total = counted.sum(axis=0)
     sums = (counted * np.nan_to_num(values)).sum(axis=0)

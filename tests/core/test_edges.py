@@ -111,6 +111,22 @@ class TestWeights:
 
         assert tally(cast, "borda").df == 13.0
 
+    @pytest.mark.parametrize("rule", ["borda", "mean_rank", "range"])
+    def test_one_weight_beside_which_the_others_vanish_has_no_error(self, rule):
+        """As of a single vote, the standard error is unknown, not infinite."""
+        heavy = Ballot("r", grades={"a": 7, "b": 5}, weight=1e300)
+        outcome = tally([heavy, Ballot("s", grades={"a": 6, "b": 8})], rule)
+
+        assert [line.std_error for line in outcome.standings] == [None, None]
+
+    @pytest.mark.filterwarnings("error")
+    def test_a_weight_beside_which_the_others_vanish_warns_of_nothing(self):
+        """The heavy ballot has one candidate; the comparisons of the others have no precision."""
+        cast = ballots("s: j > a = x > u", "t: a > u = j")
+        outcome = tally([cast[0], ballot("r: x", weight=1e300), cast[1]], "kemeny")
+
+        assert sum(line.p_best or 0 for line in outcome.standings) == pytest.approx(1)
+
     def test_a_reviewer_of_weight_zero_abstains(self):
         """A weight of 0 in the settings removes the ballot from every figure."""
         outcome = tally(LATIN, "calibrated", weights={"z": 0})

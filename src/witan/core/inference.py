@@ -197,7 +197,8 @@ class _Directions:
         spread = noise[:, np.newaxis] * shrink
         narrowest = np.full(grid.shape, np.nan)
         if len(noise):
-            narrowest = np.sqrt(spread.min(axis=0) / shrink.max(axis=0) ** 2)
+            with np.errstate(divide="ignore"):  # beside a weight of 1e300 others show nothing
+                narrowest = np.sqrt(spread.min(axis=0) / shrink.max(axis=0) ** 2)
         first, second = pair_indices(len(covariance))
         joined = (components[first] == components[second]) & (components[first] >= 0)
         first, second = first[joined], second[joined]

@@ -128,14 +128,15 @@ def weighted_error(
     Returns
     -------
     float array, shape (C, S)
-        In the unit of `values`; NaN under two votes.
+        In the unit of `values`; NaN under two votes, and where all but one weigh nothing beside it.
     """
     several = (weights > 0).sum(axis=0) > 1
     squares, total = weights * weights, weights.sum(axis=0)
     away = values - np.where(np.isnan(mean), 0.0, mean)
     with np.errstate(invalid="ignore", divide="ignore"):
         square = squares.sum(axis=0)
-        freedom = np.where(several, total - square / total, np.nan)
+        freedom = total - square / total
+        freedom = np.where(several & (freedom > 0), freedom, np.nan)
         sampled = square * ((weights * away * away).sum(axis=0) / freedom)
         least = (squares * vote_variance).sum(axis=0)
         error: NDArray[np.float64] = np.sqrt(np.maximum(sampled, least)) / total

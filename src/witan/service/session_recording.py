@@ -442,8 +442,7 @@ class SessionRecorder:
         session, problem = Session.of(journal.events), None
         try:
             journal.flush_now(self.lock_wait())
-            if self._history is not None:
-                self._history.database.check_file()
+            self.check_file()
         except HistoryError as error:
             problem = clean(str(error))
         in_history = self._destination is not None and problem is None

@@ -51,7 +51,7 @@ def evaluate(tmp_path):
 
 
 def test_an_assertion_has_pass_score_reason_and_named_scores(evaluate, tmp_path):
-    """Passed, failed, too close, allowed, ungraded and empty outputs."""
+    """Passed, failed, too close, allowed, ungraded; no verdict is an error of the grader."""
     jury = write_jury(tmp_path)
     silent = f"script:{write_script(tmp_path / 'silent.toml', review=[{'text': 'no'}])}"
     cases = [
@@ -61,6 +61,7 @@ def test_an_assertion_has_pass_score_reason_and_named_scores(evaluate, tmp_path)
         ("a moraine", {"pass_mark": 9, "allow_too_close": True}, True, "too close to call"),
         ("a glacier", {}, True, "3.0 (1.0 to 5.0) of 10"),
         ("a moraine", {"jury": [silent, silent]}, False, "no verdict"),
+        ("a moraine", {"jury": ["script:missing.toml"]}, False, "missing.toml"),
     ]
     tests = [
         {
@@ -79,6 +80,8 @@ def test_an_assertion_has_pass_score_reason_and_named_scores(evaluate, tmp_path)
     assert [each["pass"] for each in graded] == [expected for _, _, expected, _ in cases]
     for each, (_, _, _, words) in zip(graded, cases, strict=True):
         assert words in each["componentResults"][0]["reason"]
+    errors = [(each["componentResults"][0].get("metadata") or {}) for each in graded]
+    assert [each.get("graderError") for each in errors] == [None] * 5 + [True] * 2
     assert graded[0]["score"] == pytest.approx(8 / 9)
     assert set(graded[0]["namedScores"]) == set(CRITERIA)
     assert graded[1]["namedScores"]["clarity"] == pytest.approx(2 / 9)

@@ -189,6 +189,26 @@ class TestPromptfoo:
 
         assert [(b.reviewer, dict(b.grades)) for b in ballots] == [("contains", {"grok": 0.0})]
 
+    def test_error_of_a_grader_is_no_grade(self):
+        """It is left out, counted and named; a reason alone says nothing, and the others count."""
+        broken = result(0, "gpt", (CONTAINS, 0), (CONTAINS, 1.0), (KIND, 0), score=0.3)
+        alone = result(1, "grok", (KIND, 0), score=0)
+        parts = broken["gradingResult"]["componentResults"]
+        for part in (parts[0], *alone["gradingResult"]["componentResults"]):
+            part["metadata"] = {"graderError": True}
+        parts[2]["reason"] = "Python code execution failed"
+        notes = []
+        ballots = list(read_ballots(stream(lines(broken, alone)), on_note=notes.append))
+
+        assert [(b.reviewer, b.session, dict(b.grades)) for b in ballots] == [
+            ("contains-2", "file/1", {"gpt": 1.0}),
+            ("kindness", "file/1", {"gpt": 0.0}),
+        ]
+        assert notes == [
+            "file.json: 2 assertions with an error are left out: "
+            "contains of gpt in file/1; kindness of grok in file/2"
+        ]
+
     def test_prompts_are_distinct_candidates(self):
         """With several prompts, each has its own candidates."""
         whole = {"results": [result(0, "gpt", prompt=p) for p in (0, 1)], "stats": {}}

@@ -14,6 +14,8 @@ def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
     It passes if the verdict does, or if there is no `pass_mark`.
 
     The score is the mean overall grade, the named scores those of the criteria, all from 0 to 1.
+    Without a verdict, the metadata has promptfoo's mark for an error of the grader, `graderError`,
+    so that it is no grade of the output.
 
     Parameters
     ----------
@@ -25,10 +27,13 @@ def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
     allow_too_close = bool(config.pop("allow_too_close", False))
     if not output.strip():
         return {"pass": False, "score": 0.0, "reason": "there is no output to judge"}
-    session = witan.judge(output, **config)
+    try:
+        session = witan.judge(output, **config)
+    except witan.errors.WitanError as error:
+        return _grader_error(str(error))
     grades = {name: share_of_scale(grade) for name, grade in mean_grades(session).items()}
     if session.verdict is None or "overall" not in grades:
-        return {"pass": False, "score": 0.0, "reason": judgment_text(session)}
+        return _grader_error(judgment_text(session))
     decision = session.verdict.decision
     return {
         "pass": decision is None or accepts(decision, allow_too_close=allow_too_close),
@@ -37,6 +42,10 @@ def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
         "namedScores": grades,
         "metadata": verdict_facts(session),
     }
+
+
+def _grader_error(reason: str) -> dict[str, Any]:
+    return {"pass": False, "score": 0.0, "reason": reason, "metadata": {"graderError": True}}
 
 
 def call_api(prompt: str, options: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG001 - promptfoo's

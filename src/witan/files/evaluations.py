@@ -91,10 +91,11 @@ def read_promptfoo(records: Records, stem: str, report: ProblemReport) -> Iterat
 
     A provider's further answer to a test, as with ``--repeat``, is in a separate session. Every
     assertion is a reviewer, named by its metric, by the grading model, or by its type; for a jury
-    of ours every juror is one. A result without assertions is graded by ``promptfoo``; a failed
-    answer has no grade, and a note lists the failures.
+    of ours every juror is one. A result without assertions is graded by ``promptfoo``. A failed
+    answer has no grade, nor has an assertion that promptfoo marks as an error of its grader; notes
+    list both.
     """
-    runs, failures = Counter[tuple[int, str]](), _Failures()
+    runs, left_out = Counter[tuple[int, str]](), _LeftOut()
     for line, record in records:
         try:
             results = _results(record)
@@ -106,34 +107,35 @@ def read_promptfoo(records: Records, stem: str, report: ProblemReport) -> Iterat
             try:
                 if not isinstance(one, dict):
                     raise Unreadable(None, "is not an object; expected a result of promptfoo")
-                yield _piece_of_result(one, stem, repeated_prompts, runs, failures)
+                yield _piece_of_result(one, stem, repeated_prompts, runs, left_out)
             except Unreadable as flaw:
                 path_in_file = "results" if len(results) == 1 else f"results[{number - 1}]"
                 field = path_in_file if flaw.field is None else f"{path_in_file}.{flaw.field}"
                 report(line, Unreadable(field, flaw.problem, remedy=flaw.remedy))
-    failures.note(report)
+    left_out.note(report)
 
 
-class _Failures:
-    """Results without a grade, because the provider failed."""
+class _LeftOut:
+    """Results and assertions without a grade, because of an error."""
 
     def __init__(self) -> None:
-        self._sessions: dict[str, list[str]] = {}
+        self._sessions: dict[str, dict[str, list[str]]] = {"result": {}, "assertion": {}}
 
-    def add(self, candidate: str, session: str) -> None:
-        self._sessions.setdefault(candidate, []).append(session)
+    def add(self, noun: str, name: str, session: str) -> None:
+        self._sessions[noun].setdefault(name, []).append(session)
 
     def note(self, report: ProblemReport) -> None:
-        """Report the failed candidates, with their first sessions."""
-        n = sum(map(len, self._sessions.values()))
-        if not n:
-            return
-        result_lines = []
-        for candidate, sessions in self._sessions.items():
-            more = f" and {len(sessions) - 3:,} more" if len(sessions) > 3 else ""
-            result_lines.append(f"{candidate} in {', '.join(sessions[:3])}{more}")
-        results = "1 result with an error is" if n == 1 else f"{n:,} results with an error are"
-        report.note(f"{results} left out: {'; '.join(result_lines)}")
+        """Report the names, with their first sessions."""
+        for noun, sessions_by_name in self._sessions.items():
+            n = sum(map(len, sessions_by_name.values()))
+            if not n:
+                continue
+            lines = []
+            for name, sessions in sessions_by_name.items():
+                more = f" and {len(sessions) - 3:,} more" if len(sessions) > 3 else ""
+                lines.append(f"{name} in {', '.join(sessions[:3])}{more}")
+            subject = f"1 {noun} with an error is" if n == 1 else f"{n:,} {noun}s with an error are"
+            report.note(f"{subject} left out: {'; '.join(lines)}")
 
 
 def _results(record: Mapping[str, Any]) -> list[Any]:
@@ -160,7 +162,7 @@ def _piece_of_result(
     stem: str,
     several: Collection[str],
     runs: Counter[tuple[int, str]],
-    failures: _Failures,
+    left_out: _LeftOut,
 ) -> SessionImport:
     test, candidate = _test(one), _provider(one.get("provider"))
     if candidate in several:
@@ -174,13 +176,16 @@ def _piece_of_result(
     response = one.get("response")
     output = response.get("output") if isinstance(response, dict) else None
     failed = one.get("error") is not None and one.get("failureReason") != 1
+    graded, jurors, graders = ({}, {}, []) if failed else _assertions(one)
     if failed:
-        failures.add(candidate, session)
+        left_out.add("result", candidate, session)
+    for grader in graders:
+        left_out.add("assertion", f"{grader} of {candidate}", session)
     prompt = prompt if isinstance(prompt, str) else ""
     return SessionImport(
         session=session,
         question=prompt,
-        ballots=() if failed else _ballots(session, candidate, *_assertions(one)),
+        ballots=_ballots(session, candidate, graded, jurors),
         answers={candidate: output} if isinstance(output, str) else {},
         simulated=any(map(_is_simulated, _components(one))),
     )
@@ -210,28 +215,39 @@ def _provider(value: object) -> str:
     return value.strip()
 
 
-def _assertions(one: Mapping[str, Any]) -> tuple[Reviews, Reviews]:
-    """Return grades by assertion, 0–1, and by juror, 1–10.
+def _assertions(one: Mapping[str, Any]) -> tuple[Reviews, Reviews, list[str]]:
+    """Return grades by assertion, 0–1, and by juror, 1–10, and assertions with an error.
 
     Equal names are numbered.
     """
     graded: Reviews = {}
     jurors: Reviews = {}
+    errors: list[str] = []
     for part in _components(one):
-        if of_jurors := _juror_grades(part):
+        name = _free_name(_assertion(part.get("assertion")), (*graded, *errors))
+        if _is_grader_error(part):
+            errors.append(name)
+        elif of_jurors := _juror_grades(part):
             for juror, grade in of_jurors.items():
                 jurors[_free_name(juror, jurors)] = grade
         elif (score := _score(part)) is not None:
-            graded[_free_name(_assertion(part.get("assertion")), graded)] = score
-    if not graded and not jurors and (score := _score(one)) is not None:
+            graded[name] = score
+    # The score of a result contains the 0 of an error.
+    if not graded and not jurors and not errors and (score := _score(one)) is not None:
         graded["promptfoo"] = _named_scores(one, score)
-    return graded, jurors
+    return graded, jurors, errors
 
 
 def _components(one: Mapping[str, Any]) -> list[dict[str, Any]]:
     grading = one.get("gradingResult")
     parts = grading.get("componentResults") if isinstance(grading, dict) else None
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+def _is_grader_error(part: Mapping[str, Any]) -> bool:
+    """Return whether promptfoo marks an assertion as without a verdict."""
+    metadata = part.get("metadata")
+    return isinstance(metadata, dict) and metadata.get("graderError") is True
 
 
 def _free_name(name: str, names: Collection[str]) -> str:

@@ -174,7 +174,13 @@ class TestOneCandidate:
 
     @pytest.mark.parametrize(
         ("rule", "parameters"),
-        [("mean_rank", {}), ("irv", {}), ("borda", {"variant": "roster"})],
+        [
+            ("mean_rank", {}),
+            ("irv", {}),
+            ("borda", {"variant": "roster"}),
+            ("borda", {"variant": "truncated"}),
+            ("weighted_borda", {"variant": "roster"}),
+        ],
     )
     def test_other_rules_count_it(self, rule, parameters):
         """It changes their scores."""

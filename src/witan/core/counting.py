@@ -14,8 +14,8 @@ from witan.core.attributes import cached_property
 from witan.core.outcome import Unit
 from witan.core.placing import (
     Placing,
+    affects,
     ballots_to_flip,
-    effective_ballots,
     first_places,
     leads,
     place,
@@ -347,7 +347,7 @@ class BatchCount:
     @cached_property
     def worth(self) -> NDArray[Any]:
         """Equivalent number of equally weighted votes, shape (C, S)."""
-        return worth(self.profile, self.rule)
+        return worth(self.profile, self._affects)
 
     @cached_property
     def wins(self) -> Floats:
@@ -357,7 +357,12 @@ class BatchCount:
     @cached_property
     def effective(self) -> NDArray[np.bool_]:
         """Ballots that affect the scores, shape (R, S)."""
-        return effective_ballots(self.profile, self.rule)
+        return np.asarray(self._affects.any(axis=1))
+
+    @cached_property
+    def _affects(self) -> NDArray[np.bool_]:
+        parameters = self.settings.parameters_of(self.rule.name)
+        return affects(self.profile, self.rule, parameters)
 
     @cached_property
     def fits(self) -> Sequence[Fitted] | None:
@@ -404,9 +409,8 @@ def count(
     known_fits: dict[bytes, list[Fitted]] | None = None,
 ) -> BatchCount:
     """Score and rank every session; `known_fits` is as in `BatchCount`."""
-    parameters = settings.parameters if settings.rule == name else {}
-    rule = RULES[name].under(parameters)
-    scores = score(rule, profile, **parameters)
+    rule = RULES[name]
+    scores = score(rule, profile, **settings.parameters_of(name))
     failed = failed_candidates(electorates)
     profile = _pool(profile) if rule.needs == "history" else profile
     placing = place(scores, profile, rule, tie_break=settings.tie_break, failed=failed)
@@ -441,7 +445,7 @@ def decider(
     rule: Rule, settings: Settings, failed: NDArray[np.bool_] | None, check_wanted: GoOn = forever
 ) -> Callable[[Profile, NDArray[np.integer[Any]]], NDArray[np.bool_]]:
     """Return a function that finds a recount's leaders under the same settings."""
-    parameters = settings.parameters if settings.rule == rule.name else {}
+    parameters = settings.parameters_of(rule.name)
 
     # Annotations are quoted so that they are not evaluated for every recount.
     def decide(profile: Profile, origin: "NDArray[np.integer[Any]]") -> "NDArray[np.bool_]":

@@ -228,8 +228,7 @@ def _place(
     profile = stack(
         electorates, reliability=None if reliability is None else [reliability] * len(electorates)
     )
-    parameters = settings.parameters if settings.rule == rule else {}
-    scores = score(rule_entry, profile, **parameters)
+    scores = score(rule_entry, profile, **settings.parameters_of(rule))
     failed = failed_candidates(electorates)
     placing = place(
         scores,

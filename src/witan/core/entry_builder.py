@@ -401,7 +401,7 @@ class Block:
     ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
         """Yield the columns that the rule can count, and their scores, shape (C, S)."""
         settings = self.settings
-        parameters = settings.parameters if settings.rule == rule.name else {}
+        parameters = settings.parameters_of(rule.name)
         if not len(columns):
             return
         try:

@@ -56,9 +56,8 @@ class ExplainedSession:
         roster = np.full(n_reviewers, n_candidates)
         self.eligible = roster if profile.eligible is None else profile.eligible[:, 0]
         self.score = count.scores.score[:, 0]
-        parameters = count.settings.parameters
-        rule_parameters = parameters if count.settings.rule == count.rule.name else {}
-        self.parameters: dict[str, Any] = {**count.rule.parameters, **rule_parameters}
+        given = count.settings.parameters_of(count.rule.name)
+        self.parameters: dict[str, Any] = {**count.rule.parameters, **given}
 
     def mean(self, values: Floats, weights: Floats) -> float | None:
         """Average the finite values by weight; None without any."""

@@ -572,10 +572,9 @@ class Outcomes:
     @cached_property
     def _shared(self) -> dict[str, Any]:
         settings, rule = self.settings, self.rule
-        own = settings.parameters if settings.rule == rule.name else {}
         return {
             "rule": rule.name,
-            "parameters": {**rule.parameters, **own},
+            "parameters": {**rule.parameters, **settings.parameters_of(rule.name)},
             "ties": settings.ties,
             "level": settings.level,
             "recusal": settings.counting.recusal,

@@ -271,12 +271,11 @@ def votes(profile: Profile, rule: Rule) -> NDArray[np.integer[Any]]:
     return counted
 
 
-def worth(profile: Profile, rule: Rule) -> NDArray[Any]:
+def worth(profile: Profile, affects: NDArray[np.bool_]) -> NDArray[Any]:
     """Compute the number of equally weighted votes that each score is worth, (C, S).
 
     It is (Σw)² / Σw² (Kish, Survey Sampling, 1965, section 11.7).
     """
-    affects = _affects(profile, rule)
     if profile.weights is None:
         return np.asarray(affects.sum(axis=0))
     weights = affects * profile.weights[:, np.newaxis]
@@ -294,24 +293,22 @@ def vote_levels(n_votes: NDArray[np.integer[Any]], min_votes: int = MIN_VOTES) -
     return levels
 
 
-def effective_ballots(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
-    """Find the ballots that affect the scores, shape (R, S).
+def affects(profile: Profile, rule: Rule, parameters: Mapping[str, object]) -> NDArray[np.bool_]:
+    """Find the places and grades that affect the scores, shape (R, C, S).
 
     Ballots of weight 0 have no effect, nor do ballots without grades if the rule reads grades, nor
     do ballots with fewer candidates than `Rule.shortest`, unless all of the session are so short.
     """
-    return np.asarray(_affects(profile, rule).any(axis=1))
-
-
-def _affects(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
-    """Find the cells that affect scores, shape (R, C, S)."""
     says = _says(profile, rule)
-    if rule.shortest < 2:
+    shortest = rule.shortest
+    if not isinstance(shortest, int):
+        shortest = shortest(**{**rule.parameters, **parameters})
+    if shortest < 2:
         return says
     lengths = profile.lengths
     if lengths is None:
         lengths = np.add.reduce(says, axis=1, dtype=np.uint16)
-    long = lengths >= rule.shortest
+    long = lengths >= shortest
     return says & (long | ~long.any(axis=0))[:, np.newaxis]
 
 

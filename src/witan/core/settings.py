@@ -142,6 +142,10 @@ class Settings:
     def __repr__(self) -> str:
         return changes_line(self)
 
+    def parameters_of(self, rule: str) -> Mapping[str, Any]:
+        """Return the parameters if they were given for this rule."""
+        return self.parameters if self.rule == rule else {}
+
     @classmethod
     def of(cls, rule: str = AUTO, **options: Unpack[SettingOptions]) -> "Settings":
         """Create settings from keywords: own fields, fields of `Counting`, rule parameters."""

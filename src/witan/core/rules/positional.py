@@ -143,6 +143,11 @@ def weighted_error(
     return error
 
 
+def _shortest(variant: BordaVariant) -> int:
+    """Only `per_ballot` divides by the rivals on the ballot itself."""
+    return 2 if variant == "per_ballot" else 1
+
+
 POINTS = MappingProxyType({"points": lambda score, n_candidates: score * (n_candidates - 1)})
 
 
@@ -159,7 +164,7 @@ POINTS = MappingProxyType({"points": lambda score, n_candidates: score * (n_cand
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.UNANIMITY, Axiom.MONOTONICITY},
     tie_break="wins",
     bounds=(0.0, 1.0),
-    shortest=2,
+    shortest=_shortest,
     restatements=POINTS,
 )
 def borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:
@@ -215,7 +220,7 @@ def borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:
     satisfies={Axiom.NEUTRALITY, Axiom.UNANIMITY, Axiom.MONOTONICITY},
     tie_break="wins",
     bounds=(0.0, 1.0),
-    shortest=2,
+    shortest=_shortest,
     restatements=POINTS,
 )
 def weighted_borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:

@@ -9,7 +9,7 @@ point ``witan.rules``; they are looked up only if a name is not built in.
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
@@ -125,7 +125,8 @@ class Rule:
         Where a candidate must meet a rival to have a score on a leaderboard: on one ``ballot``, in
         the ``session``, or ``none`` if scores compare nobody.
     shortest
-        Fewest candidates on a ballot for it to affect scores, beside ballots with so many.
+        Fewest candidates on a ballot for it to affect scores, beside ballots with so many; or a
+        function of the parameters that returns it.
     trace
         Steps of one session: name → function of its profile and the candidates' names.
     restatements
@@ -150,7 +151,7 @@ class Rule:
     recount_cells: int = 50_000_000
     reads_both: bool = False
     rivals: Rivals = "ballot"
-    shortest: int = 1
+    shortest: int | Callable[..., int] = 1
     trace: Mapping[str, Callable[[Profile, Sequence[str]], object]] = field(
         default_factory=lambda: MappingProxyType({})
     )
@@ -166,14 +167,6 @@ class Rule:
 
     def __str__(self) -> str:
         return self.name
-
-    def under(self, parameters: Mapping[str, object]) -> "Rule":
-        """The rule as it reads ballots with these parameters.
-
-        Only Borda's variant ``per_ballot`` leaves out ballots with one candidate.
-        """
-        is_usual = parameters.get("variant", "per_ballot") == "per_ballot"
-        return self if is_usual else replace(self, shortest=1)
 
     def _check(self, name: str, value: object) -> None:
         """Refuse a value of another type than the parameter's default."""

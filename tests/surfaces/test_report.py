@@ -193,17 +193,29 @@ def test_intervals_of_criteria_alone_are_explained():
     assert "Intervals cover the mean grade of similar reviewers" in text
 
 
-def test_only_known_severity_corrects_a_verdict():
-    """A correction of nothing has no sign of its own, and no name is changed."""
-    reviewers = ("ada-4o", "bob", "cyd")
+def corrected_verdict_text(*texts):
+    """The report of a verdict in which two of three reviewers have a known severity."""
     ballots = [
-        Ballot(name, grades={"t": 7.0}, session="s", candidates=("t",), scale="1-10")
-        for name in reviewers
+        Ballot(name, grades=dict.fromkeys(texts, 7.0), session="s", candidates=texts, scale="1-10")
+        for name in ("ada-4o", "bob", "cyd")
     ]
     severity = Severity(("ada-4o", "bob"), (1.0, 0.01), ((0.1, 0.0), (0.0, 0.1)), 0.5, 60)
     settings = Settings.of("auto", prior="learn", severity=severity)
     outcome = tally(ballots, prior="learn", severity=severity)
     verdict = judge_texts(ballots, outcome, settings)
-    text = "\n".join(report_text(Page(width=200), verdict_report(verdict)))
+    return " ".join(report_text(Page(width=200), verdict_report(verdict)))
 
+
+def test_only_known_severity_corrects_a_verdict():
+    """A correction of nothing has no sign of its own, and no name is changed."""
+    text = corrected_verdict_text("t")
+
+    assert "Grades are corrected for the severity that 60 other sessions show" in text
     assert "ada-4o −1.0 and bob +0.0; the severity of cyd is unknown." in text
+
+
+def test_the_report_names_which_of_two_mean_grades_is_corrected():
+    """The ranking of several texts shows mean grades as the reviewers gave them."""
+    text = corrected_verdict_text("t", "u")
+
+    assert "These grades, unlike those of the ranking, are corrected for the severity" in text

@@ -387,8 +387,10 @@ def _severity_sentence(verdict: Verdict, severity: Severity, names: CandidateNam
     others = [names.name(name) for name in verdict.reviewers if name not in offset_by_reviewer]
     unknown = f"; the severity of {list_text(others)} is unknown" if others else ""
     sessions = count_noun(severity.n_sessions, "other session")
+    # Several texts also have a ranking, whose grades describe the ballots themselves.
+    grades = "Grades" if len(verdict.texts) == 1 else "These grades, unlike those of the ranking,"
     return (
-        f"Grades are corrected for the severity that {sessions} show: "
+        f"{grades} are corrected for the severity that {sessions} show: "
         f"{list_text(corrections)}{unknown}. Use the prior none to leave grades uncorrected."
     )
 

@@ -249,6 +249,21 @@ class TestVote:
         assert words in said.err
         assert people(witan, held) == []
 
+    @pytest.mark.parametrize("names", [["lr=1", "lr=2"], ["tuned", "lr=1", "lr=2"]])
+    def test_names_with_signs_are_ranked_by_labels(self, witan, write, place, names):
+        """By names they are refused, and the error says so."""
+        ballot = {"session": "q1", "reviewer": "eva", "ranking": names}
+        answers = [{"session": "q1", "candidate": name, "text": "It is."} for name in names]
+        beside = ["--answers", write("answers.jsonl", *answers)]
+        witan("import", write("v.jsonl", ballot), *beside, "--history", place)
+        ranking = ["--ranking", " > ".join(names)]
+        said = witan("vote", "q1", "--as", "ann", *ranking, "--history", place)
+
+        assert (said.status, said.out) == (2, "")
+        words = "a name with > or =; rank the labels of the paper"
+        assert words in said.err
+        assert people(witan, place) == []
+
     def test_a_paper_without_a_ranking_is_misuse(self, vote):
         assert vote("--show", "--paper", "abcdef").status == 2
 

@@ -62,7 +62,18 @@ def ranks_names(text: str, sheet: Sheet, names: Mapping[str, str]) -> bool:
     """
     ranked = [each.strip() for group in text.split(">") for each in group.split("=")]
     labels = {each.upper() for each in ranked} & {*sheet.labels}
-    return not labels and any(each in names for each in ranked)
+    return not labels and any(each in names for each in (*ranked, *_find_signed(names, text)))
+
+
+def _find_signed(names: Collection[str], text: str) -> list[str]:
+    """Return the names within a text that contain a sign of a ranking."""
+    return [name for name in names if name in text and not {*">="}.isdisjoint(name)]
+
+
+def _refuse_signs(names: Collection[str], text: str, person: str) -> None:
+    for name in _find_signed(names, text):
+        problem = f"ranks {name!r}, a name with > or =; rank the labels of the paper instead"
+        raise InvalidBallot(person, problem)
 
 
 def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None) -> Groups:
@@ -79,8 +90,10 @@ def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None
     Raises
     ------
     InvalidBallot
-        If a candidate is unknown, missing or repeated, or nothing is between two signs.
+        If a candidate is unknown, missing or repeated, nothing is between two signs, or a name
+        contains a sign.
     """
+    _refuse_signs(names or (), text, sheet.reviewer)
     groups, ranked_names = [], list[str]()
     expected = "no candidate of the session is called so"
     if names is None:

@@ -11,6 +11,9 @@ from datetime import UTC, datetime
 import pytest
 
 from witan import tally
+from witan.core.ballot import Ballot
+from witan.deliberation.record import SessionImport
+from witan.files.exports import write_battles
 from witan.files.imports import read_imports
 
 
@@ -157,6 +160,21 @@ def test_people_without_a_name_are_distinct(tmp_path):
     [one] = read(tmp_path, row, turned, row)
 
     assert [ballot.reviewer for ballot in one.ballots] == ["human", "human-2", "human-3"]
+
+
+def test_ranking_by_human_stays_that_of_one_person(tmp_path):
+    """Its pairs, exported and imported again, are not votes of several people."""
+    vote = Ballot("human", (("x",), ("y",), ("z",)), session="q", kind="human")
+    path = tmp_path / "battles.jsonl"
+    write_battles([SessionImport(session="q", ballots=(vote,))], path)
+
+    [one] = read_imports(path)
+
+    assert [(b.reviewer, b.candidate_names()) for b in one.ballots] == [
+        ("human", ("x", "y")),
+        ("human", ("x", "z")),
+        ("human", ("y", "z")),
+    ]
 
 
 def test_two_people_who_differ_are_two_votes(tmp_path):

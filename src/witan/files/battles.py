@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from witan.core.ballot import KINDS, Ballot, Unreadable, check_years, moment, session_name, weight
@@ -21,6 +21,9 @@ BOTH_BAD = "both bad"
 
 NOT_BLIND = "the voter knew whose answers these were"
 """Note of a vote that was not blind and has weight 0."""
+
+_HUMAN, _UNNAMED = "human", ""
+"""Name of people without one, and reviewer of a vote without a judge while it is read."""
 
 _SESSIONS = ("session", "question_id", "prompt_id", "id", "index")
 _TIMES = ("tstamp", "at", "timestamp")
@@ -95,23 +98,33 @@ class _BattleNames:
         return {**record, **{field: cell(values) for field, cell in cells}}
 
 
-def number_people(one: SessionImport) -> SessionImport:
-    """Number several people named ``human``, so that no vote is lost."""
-    if len(one.ballots) < 2:
+def name_people(one: SessionImport) -> SessionImport:
+    """Name a person per vote without a judge: ``human``, ``human-2``.
+
+    A judge ``human`` is one person, unless it judges a pair again.
+    """
+    if not any(map(_is_unnamed_vote, one.ballots)):
         return one
-    reviewers = {ballot.reviewer for ballot in one.ballots} - {"human"}
-    names = (f"human-{n}" for n in count(2) if f"human-{n}" not in reviewers)
-    has_unnamed, ballots = False, []
+    reviewers = {ballot.reviewer for ballot in one.ballots}
+    names = chain([_HUMAN], (f"{_HUMAN}-{n}" for n in count(2)))
+    unused_names = (name for name in names if name not in reviewers)
+    pairs, ballots = set[frozenset[str]](), []
     for ballot in one.ballots:
-        unnamed = _is_unnamed_vote(ballot)
-        # Votes on the same pair in two orders are also from two people.
-        ballots.append(replace(ballot, reviewer=next(names)) if unnamed and has_unnamed else ballot)
-        has_unnamed = has_unnamed or unnamed
+        person = ballot.reviewer
+        if _is_unnamed_vote(ballot):
+            # Votes on the same pair in two orders are also from two people.
+            pair = frozenset(ballot.candidate_names())
+            if person == _UNNAMED or pair in pairs:
+                person = next(unused_names)
+            else:
+                pairs.add(pair)
+        is_named = person == ballot.reviewer
+        ballots.append(ballot if is_named else replace(ballot, reviewer=person))
     return replace(one, ballots=tuple(ballots))
 
 
 def _is_unnamed_vote(ballot: Ballot) -> bool:
-    return ballot.reviewer == "human" and ballot.kind == "human"
+    return ballot.reviewer in (_UNNAMED, _HUMAN) and ballot.kind == "human"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,14 +215,14 @@ def _ballot(record: Mapping[str, Any], first: str, second: str) -> Ballot:
 
 
 def _judge(record: Mapping[str, Any]) -> str:
-    """Return the voter: the first judge, or a person."""
+    """Return the voter: the first judge, or a person without a name."""
     for field in ("judge", "reviewer"):
         value = record.get(field)
         if isinstance(value, list) and value:
             value = value[0]
         if isinstance(value, str | int) and str(value).strip():
             return str(value).strip()
-    return "human"
+    return _UNNAMED
 
 
 def _has_field(record: Mapping[str, Any], name: str) -> bool:
@@ -224,7 +237,7 @@ def _text(record: Mapping[str, Any], name: str) -> str | None:
 def _is_person(record: Mapping[str, Any], judge: str) -> bool:
     value = next((record[n] for n in ("judge_kind", "kind") if _has_field(record, n)), None)
     if value is None:
-        return _PERSON.fullmatch(judge) is not None
+        return judge == _UNNAMED or _PERSON.fullmatch(judge) is not None
     if str(value).casefold() not in KINDS:
         raise Unreadable("judge_kind", f"is {value!r}; expected 'model' or 'human'")
     return KINDS[str(value).casefold()] == "human"

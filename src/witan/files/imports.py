@@ -60,7 +60,7 @@ from witan.files.ballots.opening import OpenedFile, open_source, tap_objects, un
 from witan.files.ballots.problems import LineProblem, ProblemReport, scale_parts
 from witan.files.ballots.records import objects, read_council_log
 from witan.files.ballots.tables import LONG_FORMS, PairSessions, read_long
-from witan.files.battles import number_people, preferences_as_battles, read_battles
+from witan.files.battles import name_people, preferences_as_battles, read_battles
 from witan.files.evaluations import (
     join_ballots,
     read_conversations,
@@ -665,7 +665,7 @@ def read_sessions(
         if content.format == "preferences":
             rows = preferences_as_battles(rows, columns, stem, report)
         battles = read_battles(rows, columns, report, PairSessions(stem, by_session=by_session))
-        return map(number_people, collect_sessions(battles))
+        return map(name_people, collect_sessions(battles))
     if content.format in ("promptfoo", "inspect"):
         refuse_columns(content, columns)
         pieces = (

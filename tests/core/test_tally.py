@@ -155,6 +155,9 @@ class TestOneCandidate:
 
         assert outcome.n_ballots == without.n_ballots == 3
         assert outcome.without_effect == ("v", "w")
+        assert outcome.warnings == (
+            "v and w ranked too few candidates: their ballots do not count by borda",
+        )
         for line, before in zip(outcome.standings, without.standings, strict=True):
             assert (line.score, line.interval) == (before.score, before.interval)
         assert (outcome["c"].votes, outcome["c"].coverage) == (5, 1)

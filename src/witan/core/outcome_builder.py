@@ -764,8 +764,9 @@ def _warnings(
         yield (
             "some candidates were never compared, not even through others; their order says nothing"
         )
-    if batch.rule.needs == "grades" and idle:
-        yield (f"no grades by {join_names(idle)}: their ballots do not count by {batch.rule.name}")
+    if idle:
+        what = "ballot does" if len(idle) == 1 else "ballots do"
+        yield f"{join_names(idle)} {batch.rule.lack}: their {what} not count by {batch.rule.name}"
     if any(electorate.mismatches):
         mismatched = list(compress(electorate.voters, electorate.mismatches))
         where = f"on the ballot of {join_names(mismatched)}"

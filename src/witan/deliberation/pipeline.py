@@ -9,6 +9,7 @@ import anyio
 
 from witan.core.blinding import draw_nonce, draw_sheets, label_map
 from witan.core.outcome import Outcome, join_names
+from witan.core.rules import RULES
 from witan.deliberation import events as e
 from witan.deliberation.call_headers import within_session
 from witan.deliberation.calls import CallFailure, CallResult, SessionContext
@@ -545,7 +546,8 @@ def _list_uncounted(session: Session, count: RunningCount) -> Iterator[str]:
         yield f"there is no outcome: {count.problem}"
         return
     for reviewer in session.outcome.without_effect:
-        yield f"{reviewer} gave no grades, and {session.outcome.rule} counts nothing else"
+        rule = RULES[session.outcome.rule]
+        yield f"{reviewer} {rule.lack}: the ballot does not count by {rule}"
 
 
 def _list_unwritten(session: Session) -> Iterator[str]:

@@ -18,6 +18,7 @@ from witan.core.blinding import Sheet, draw_pair_sheets, draw_sheets, mirror
 from witan.core.early_stopping import find_decided_leader
 from witan.core.gate import Gate
 from witan.core.outcome import Outcome
+from witan.core.rules import RULES
 from witan.core.settings import Settings
 from witan.deliberation import events as e
 from witan.deliberation.ballots import (
@@ -217,8 +218,8 @@ class RunningCount:
         if outcome.n_ballots < quorum:
             without = ", ".join(outcome.without_effect)
             self.problem = (
-                f"{outcome.n_ballots} of the {quorum} ballots required have grades, "
-                f"which {outcome.rule} counts; none by {without}"
+                f"{outcome.n_ballots} of the {quorum} ballots required count by {outcome.rule}: "
+                f"{without} {RULES[outcome.rule].lack}"
             )
             return
         self.problem = None

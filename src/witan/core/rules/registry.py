@@ -168,6 +168,11 @@ class Rule:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def lack(self) -> str:
+        """The fault of ballots without effect, after their reviewers' names."""
+        return "gave no grades" if self.needs == "grades" else "ranked too few candidates"
+
     def _check(self, name: str, value: object) -> None:
         """Refuse a value of another type than the parameter's default."""
         default = self.parameters[name]

@@ -16,6 +16,8 @@ from witan.core.rules.elimination import irv_rounds
 from witan.core.settings import Settings
 from witan.core.tally import tally, tally_sessions
 from witan.errors import InvalidBallot, InvalidParameter, UnknownName
+from witan.surfaces.report.outcome import outcome_report
+from witan.surfaces.report.text import Page, report_text
 
 LATIN = [
     Ballot("x", grades={"a": 6, "b": 7, "c": 9}),
@@ -346,11 +348,25 @@ def test_a_rule_of_the_wrong_type_is_unknown():
 
 
 def test_all_candidates_with_votes_may_fail_the_gate():
-    """An answer without votes is above them, and the sentence still names who has votes."""
+    """An answer without votes is above them, and the sentence says that nobody can win."""
     ballots = [Ballot("r", (("a", "b"),), session="s", candidates=("a", "b", "c"))]
     gates = {"s": Gate({"a": ("self_harm",), "b": ("self_harm",)})}
 
     outcome = tally(ballots, "borda", gates=gates, recusal="off")
 
     assert outcome.standings[0].candidate == "c"
-    assert "a and b" in outcome.interpretation
+    assert outcome.interpretation == (
+        "No candidate with votes passed the safety gate, so none can win."
+    )
+
+
+def test_no_report_of_failed_candidates_names_a_winner():
+    """Where all fail the gate, nothing speaks of a shared lead."""
+    gates = {"s": Gate(dict.fromkeys("abc", ("self_harm",)))}
+    ballots = [Ballot(name, grades={"a": 8, "b": 7, "c": 5}, session="s") for name in "xyz"]
+
+    outcome = tally(ballots, gates=gates)
+    text = " ".join(report_text(Page(width=500), outcome_report(outcome)))
+
+    assert "nobody can win" in text
+    assert not any(word in text for word in ("dead heat", "first place", "lead"))

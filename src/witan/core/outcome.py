@@ -338,6 +338,11 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
         return tuple(s.candidate for s in self.standings if s.rank == 1 and s.votes > 0)
 
     @property
+    def can_be_won(self) -> bool:
+        """Whether a candidate with votes passed the safety gate."""
+        return any(line.votes > 0 and not line.failed for line in self.standings)
+
+    @property
     def ranking(self) -> tuple[tuple[str, ...], ...]:
         """Candidates with votes as groups of equal rank, best first."""
         placed = [line for line in self.standings if line.votes > 0]
@@ -454,6 +459,9 @@ def _tied_for_best(
 
 def _list_names(names: Sequence[str]) -> str:
     return join_names(list_some(names, MOST_NAMED))
+
+
+ALL_BARRED = "No candidate with votes passed the safety gate, so none can win."
 
 
 @lru_cache(maxsize=4096)  # sessions of a file often have equal standings

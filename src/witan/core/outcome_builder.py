@@ -15,6 +15,7 @@ from witan.core.ballot import is_unnamed
 from witan.core.counting import BatchCount, failed_candidates
 from witan.core.inference import Inference, infer
 from witan.core.outcome import (
+    ALL_BARRED,
     MIN_VOTES,
     BallotNote,
     Deferral,
@@ -498,8 +499,14 @@ class Outcomes:
             disputes,
             [decider == "seat order" for decider in self.tie_breaks],
         )
+        passed = (~self.gate_failures & (self.votes > 0)).any(axis=0) | (self.votes == 0).all(
+            axis=0
+        )
         return {
-            "interpretation": list(sentences),
+            "interpretation": [
+                sentence if winnable else ALL_BARRED
+                for sentence, winnable in zip(sentences, passed.tolist(), strict=True)
+            ],
             "unresolved": self.close_pairs,
             "disputed_by": disputes,
             "cycles": cycles,

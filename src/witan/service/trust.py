@@ -112,8 +112,8 @@ def _vote_counts(outcome: Outcome) -> str:
 
 def _tie_text(outcome: Outcome) -> str:
     tied_names = outcome.tied_for_best
-    if not tied_names:
-        return "nobody has a vote"
+    if not outcome.can_be_won:
+        return "nobody can win" if tied_names else "nobody has a vote"
     if ignores_chance(outcome):
         return f"{outcome.rule} has no test for chance"
     if outcome.disputed_by:
@@ -131,7 +131,7 @@ def ignores_chance(outcome: Outcome) -> bool:
 
 
 def _flips_sentence(outcome: Outcome) -> str:
-    if len(outcome.standings) == 1:
+    if len(outcome.standings) == 1 or not outcome.can_be_won:
         return ""
     if outcome.ballots_to_flip is None:
         return "how many ballots could end the lead was not searched" if outcome.leaders else ""

@@ -92,8 +92,10 @@ def verdict_words(outcome: Outcome, names: CandidateNames) -> tuple[str, str]:
     """Return an outcome's verdict in a few words, and a sentence."""
     outcome = names.order_outcome(outcome)
     leaders = [*map(names.name, outcome.leaders)]
-    if not leaders:
+    if not any(line.votes for line in outcome.standings):
         return "No ranking.", "No ballot counts."
+    if not outcome.can_be_won:
+        return "No winner.", outcome.interpretation
     if sum(line.votes > 0 for line in outcome.standings) == 1:
         return f"Only {leaders[0]} has votes.", "There is nothing to compare it with."
     leads = leaders_text(leaders)
@@ -150,7 +152,7 @@ def _chips(
     outcome: Outcome | None, reliability: Measure | None, names: CandidateNames
 ) -> Iterator[Chip]:
     """Yield first places, agreement with people, and effective votes."""
-    if outcome is None or not outcome.leaders:
+    if outcome is None or not outcome.can_be_won:
         return
     if sum(line.votes > 0 for line in outcome.standings) > 1:
         yield _first_places_chip(names.order_outcome(outcome), names)

@@ -16,7 +16,7 @@ import pytest
 
 from histories import record_sessions, session_events
 from postgres import GUARDED
-from witan.errors import HistoryError, InvalidParameter, MissingExtra
+from witan.errors import HistoryError, InvalidParameter, MissingExtra, UnknownName
 from witan.history import History, default_location, parse_location
 from witan.history.engines import (
     PostgresDatabase,
@@ -91,6 +91,18 @@ class TestCreation:
 
         with History.open(file, reading=True) as history:
             assert [found.session for found in history.find()] == ["s1"]
+
+    def test_deleting_nothing_creates_no_history(self, tmp_path):
+        """Nor does claiming a session that no history has."""
+        file = tmp_path / "made" / "history.sqlite"
+        with History.open(file) as history:
+            assert history.forget_before(NOON).sessions == history.forget().sessions == ()
+            assert history.forget_added_before(NOON).sessions == ()
+            for call in (history.forget, history.claim):
+                with pytest.raises(UnknownName):
+                    call("s1")
+
+            assert not file.parent.exists()
 
     def test_a_single_statement_creates_a_missing_history(self, file):
         """It needs no transaction around it."""

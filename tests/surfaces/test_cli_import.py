@@ -10,6 +10,7 @@ import time
 from contextlib import closing
 from gzip import compress
 from pathlib import Path
+from threading import Thread
 
 import httpx2
 import pytest
@@ -294,12 +295,31 @@ class TestUnreadable:
         ]
         for file in files:
             assert witan("import", file, "--history", place).status in (1, 2, 3)
-        strict = write("strict.jsonl", *lines, "{")
-        assert witan("import", strict, "--strict", "--history", place).status == 1
+        more = [ballot(f"q{n}") for n in range(1_100)]
+        for n_read in (lines, more):
+            strict = write("strict.jsonl", *n_read, "{")
+            said = witan("import", strict, "--strict", "--history", place)
+            assert (said.status, said.err.count("is not JSON")) == (1, 1)
         assert not place.parent.exists()
 
         assert witan("import", asked, "--history", place).status == 0
         assert len(listed(witan, place)) == 200
+
+    @pytest.mark.parametrize("is_pipe", [False, True])
+    def test_strict_import_of_many_sessions_creates_a_history(
+        self, witan, write, tmp_path, place, is_pipe
+    ):
+        """Each session comes in once, from a pipe too."""
+        file = write("votes.jsonl", *[ballot(f"q{n}") for n in range(1_100)])
+        pipe = tmp_path / "pipe"
+        if is_pipe:
+            os.mkfifo(pipe)
+            writer = Thread(target=pipe.write_bytes, args=[file.read_bytes()])
+            writer.start()
+        said = witan("import", pipe if is_pipe else file, "--strict", "--history", place)
+
+        assert "1,100 sessions · 1,100 ballots" in said.out
+        assert len(listed(witan, place)) == 1_100
 
     def test_a_file_without_a_readable_line_claims_no_import(self, witan, write, place):
         file = write("votes.jsonl", {"session": "q1", "reviewer": "gpt", "weight": -1})

@@ -108,6 +108,8 @@ def _forget_older(database: Database, column: str, at: datetime) -> ForgetResult
     )
     params = {"before": to_microseconds(at), "n": BLOCK_SIZE}
     deleted_sessions: list[str] = []
+    if not database.rows(sql, params):  # a transaction would create a missing file
+        return ForgetResult(())
     while True:
         with database.transaction():
             sessions = [name for (name,) in database.rows(sql, params)]
@@ -409,6 +411,7 @@ class History:
         HistoryError
             If it was imported as ballots, or this or another process still records it.
         """
+        require_session(self.database, session)  # a transaction would create a missing file
         new_token = new_holder()
         self.database.beat()  # before others can see its new holder
         with ExitStack() as undo:
@@ -707,6 +710,10 @@ class History:
         for session in sessions:
             require_text(session)
         names = sorted(set(sessions))
+        for name in names:  # before a transaction, which would create a missing file
+            require_session(self.database, name)
+        if not names:
+            return ForgetResult(())
         with self.database.transaction():
             for name in names:
                 require_session(self.database, name)

@@ -1,5 +1,6 @@
 """Files into a history: each whole or not at all, and once."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -119,6 +120,13 @@ def import_file(
             # Most formats read the whole file for its first session. Reading takes no lock, and an
             # unreadable file creates no history.
             first = [*islice(sessions, READ_AHEAD)]
+            if strict and len(first) == READ_AHEAD and not history.database.exists:
+                deque(sessions, maxlen=0)  # refuses the file at its end if a line is unreadable
+                for file in files:
+                    if not isinstance(file, str | Path):
+                        file.seek(0)
+                sessions = reading.watch_sessions(_read(files, options, reading, None))
+                first = [*islice(sessions, READ_AHEAD)]
             if first:
                 added = history.add(chain(first, sessions), source, digest)
         return FileImport(added, tuple(reading.problems), scales=tuple(reading.scales))

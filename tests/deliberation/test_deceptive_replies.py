@@ -99,7 +99,7 @@ class TestBills:
         [
             ({"cost_usd": 1e308}, None, "billed $1e+308, although this call cannot cost"),
             ({"cost_usd": 1e308}, Price(1, 1), "billed $1e+308, although this call cannot cost"),
-            ({"cost_usd": 500.0}, None, "billed $500, although this call cannot cost"),
+            ({"cost_usd": 500.0}, None, "billed $500.00, although this call cannot cost"),
             ({"usage": Usage(10**12, 5)}, Price(1, 1), "1,000,000,000,000 tokens read"),
             ({"usage": Usage(5, 10**30)}, Price(1, 1), "10**15 or more tokens written"),
         ],

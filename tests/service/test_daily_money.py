@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from services import councils, until, write_config, write_priced
+from witan.core.display import dollars
 from witan.deliberation.ports import SystemClock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, OverBudget
@@ -61,7 +62,13 @@ class TestRefusals:
                 await service.start(ASKED, Client("ci", daily_usd=limit))
             running.cancel()
 
-        for fact in ("ci ", "$0.2500", f"${limit:g} ", f"${held:.4f} ", "1 session in progress"):
+        for fact in (
+            "ci ",
+            "$0.250",
+            f"{dollars(limit)} ",
+            f"{dollars(held)} ",
+            "1 session in progress",
+        ):
             assert fact in str(caught.value)
         assert caught.value.retry_seconds == 5
 

@@ -464,7 +464,7 @@ class TestMoney:
         """The error says whose limit it is; other clients continue."""
         ledger = Ledger(clock_now)
         ledger.settle(ledger.reserve("ci", 2.0), 2.0)
-        spent = r"ci has spent \$2\.0000 of the \$2 of its last 24 hours; ask again tomorrow"
+        spent = r"ci has spent \$2\.00 of the \$2\.00 of its last 24 hours; ask again tomorrow"
         async with Service.open(councils(write_config(tmp_path)), ledger=ledger) as service:
             with pytest.raises(Busy, match=spent) as caught:
                 await service.start(QuestionRequest(QUESTION), Client("ci", daily_usd=2.0))

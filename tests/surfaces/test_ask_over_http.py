@@ -21,6 +21,7 @@ from faults import Manner, Received, fault
 from good_replies import ChatRequest
 from misbehaving import MisbehavingServer
 from recorded import isolate
+from witan.core.display import dollars
 from witan.deliberation.ports import Price
 
 KEY = "sk-very-secret-0123456789"
@@ -292,7 +293,7 @@ class TestCeiling:
         if ceiling < plan["least_usd"]:
             said = witan("ask", "Which?", "--config", write_configuration(), "--max-cost", ceiling)
             assert (said.status, server.calls()) == (4, [])
-            assert f"ceiling of ${ceiling:.4f}" in said.err
+            assert f"ceiling of {dollars(ceiling)}" in said.err
             return
 
         said = ask("--max-cost", ceiling, "--json")

@@ -546,7 +546,7 @@ class TestPlan:
         config.write_text(seats, encoding="utf-8")
         said = witan("plan", "Which?", "--config", config, "--max-cost", "0.7")
 
-        assert "ceiling of $0.7000" in said.out
+        assert "ceiling of $0.700" in said.out
 
 
 def test_scripts_of_the_tests_are_valid(tmp_path):

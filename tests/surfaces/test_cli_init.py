@@ -14,6 +14,7 @@ import pytest
 from model_listing import Listing, listing
 from recorded import place_of_its_own
 from terminals import run_on_terminal
+from witan.core.display import dollars
 from witan.models.providers import PROVIDERS
 
 KEY = "sk-very-secret-0123456789"
@@ -245,7 +246,8 @@ class TestListPrices:
         made = run("init", answers="\n\n\n")
         planned = json.loads(run("plan", "x" * 2_000, "--json").stdout)
 
-        said = f"A question of 2,000 characters is expected to cost ${planned['expected_usd']:.4f}."
+        expected = dollars(planned["expected_usd"])
+        said = f"A question of 2,000 characters is expected to cost {expected}."
         assert said in made.stderr
 
     def test_jurors_and_chairmen_are_priced_too(self, run, tmp_path, openrouter):

@@ -159,7 +159,7 @@ class TestNumbers:
         place = store_sessions(tmp_path / "h.sqlite", [stored])
         said = witan("leaderboard", "--history", place, "--min-sessions", 1)
 
-        assert "under $0.0001" in said.out
+        assert "$0.000020" in said.out
 
 
 class TestRules:

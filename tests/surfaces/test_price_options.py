@@ -7,6 +7,7 @@ import pytest
 import witan as package
 from misbehaving import MisbehavingServer
 from recorded import place_of_its_own
+from witan.core.display import dollars
 from witan.deliberation.ports import Price
 from witan.errors import ConfigError, OverBudget, UnknownName
 from witan.service.council import Council
@@ -212,10 +213,8 @@ class TestExpected:
 
         assert 0 < plan["expected_usd"] < plan["worst_usd"] / 5
         assert plan["expected_from"] == 0
-        line = (
-            f"Expected if nothing fails: ${plan['expected_usd']:.4f}, based on published lengths."
-        )
-        assert line in text
+        expected = dollars(plan["expected_usd"])
+        assert f"Expected if nothing fails: {expected}, based on published lengths." in text
 
     def test_it_follows_the_lengths_of_the_history(self, witan):
         """After a session of short replies it expects short replies, and says from how many."""
@@ -266,7 +265,7 @@ class TestUnpricedUnderACeiling:
         kept = witan("sessions", "--json")
 
         assert said.status == 4
-        assert all(fact in said.err for fact in ("$1.0000", "a, b, c, d are"))
+        assert all(fact in said.err for fact in ("$1.00", "a, b, c, d are"))
         assert "--price a=IN,OUT" in said.err
         assert "price = [IN, OUT]" in said.err
         assert "there is no history yet" in kept.err
@@ -298,4 +297,4 @@ class TestUnpricedUnderACeiling:
             said = witan("ask", "Which?", *members, *far, "--max-cost", 1, "--max-tokens", 1000)
 
         assert said.status == 0, said.err
-        assert all(fact in said.err for fact in ("price unknown (ceiling $1.0000)", ": far"))
+        assert all(fact in said.err for fact in ("price unknown (ceiling $1.00)", ": far"))

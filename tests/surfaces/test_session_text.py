@@ -105,7 +105,7 @@ class TestTrust:
             (Spending(0.0412, 0.0412, 0.0412), "$0.041"),
             (Spending(0.0, 0.0, 0.0), "$0"),
             (Spending(0.00123, 0.00123, 0.00123), "$0.0012"),
-            (Spending(0.00001, 0.00001, 0.00001), "under $0.0001"),
+            (Spending(0.00001, 0.00001, 0.00001), "$0.000010"),
             (Spending(None, 0.00001, 1.0), "cost unknown, at most $1.00"),
             (Spending(12.5, 12.5, 12.5), "$12.50"),
             (Spending(None, 0.012, None), "at least $0.012"),

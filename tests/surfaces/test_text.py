@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.core.display import chance_percent, level_percent, percent, percent_range
+from witan.core.display import chance_percent, dollars, level_percent, percent, percent_range
 from witan.core.outcome import Interval
 from witan.service.text import Page, clean, count_noun, decimals, list_text, number, shorten, span
 from witan.surfaces.report.document import Column
@@ -41,6 +41,24 @@ def test_percentages_have_no_space_before_their_sign():
     assert [*map(chance_percent, (0, 0.35, 1, None))] == ["<1%", "35%", ">99%", "–"]
     assert [*map(level_percent, (0.95, 0.999))] == ["95%", "99.9%"]
     assert percent_range(Interval(0.64, 0.77, 0.95)) == "64–77%"
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown", "sufficient"),
+    [
+        (0.0, "$0", "$0"),
+        (1204.501, "$1,204.50", "$1,204.51"),
+        (0.1 + 0.2, "$0.300", "$0.300"),
+        (0.0412, "$0.041", "$0.042"),
+        (0.00123, "$0.0012", "$0.0013"),
+        (0.0000312, "$0.000031", "$0.000032"),
+        (1e-9, "under $0.000001", "$0.000001"),
+        (1e308, "$1e+308", "$1e+308"),
+    ],
+)
+def test_amounts_of_money(usd, shown, sufficient):
+    """Only nothing is free, and an amount that must suffice is rounded up."""
+    assert (dollars(usd), dollars(usd, up=True)) == (shown, sufficient)
 
 
 def test_counts_agree_with_their_noun():

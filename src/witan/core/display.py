@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from itertools import accumulate
-from math import isfinite
+from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -20,6 +20,12 @@ UNKNOWN = "–"
 
 DUST_DIGITS = 7
 """Decimals considered beyond the printed ones; further ones differ between processors."""
+
+LEAST_USD = 1e-6
+"""Smaller positive amounts are not written out."""
+
+MOST_USD = 1e15
+"""Larger amounts are written with three digits."""
 
 Renderer = Callable[[object], str | None]
 
@@ -116,6 +122,28 @@ def number(value: float | None, digits: int = 2) -> str:
     digits_text = f"{round(value, digits + DUST_DIGITS):.{digits}f}"
     # Drop the sign of a number that rounds to zero.
     return digits_text.removeprefix("-") if float(digits_text) == 0 else digits_text
+
+
+def dollars(usd: float, *, up: bool = False) -> str:
+    """Write US dollars: ``$0``, ``$1,204.50``, ``$0.041``, ``$0.0012``, ``$0.000031``.
+
+    Only nothing is written as ``$0``. A sufficient amount is rounded up.
+    """
+    if usd == 0:
+        return "$0"
+    if usd < LEAST_USD:
+        return f"{'' if up else 'under '}${LEAST_USD:f}"
+    if usd >= MOST_USD:
+        return f"${usd:.3g}"
+    digits = 2 if usd >= 1 else 3 if usd >= 0.01 else max(4, 1 - floor(log10(usd)))
+    # Dust of a sum, such as 0.1 + 0.2, is not rounded up.
+    rounded = ceil(usd * 10**digits - 1e-6) / 10**digits if up else round(usd, digits + DUST_DIGITS)
+    return f"${rounded:,.{digits}f}"
+
+
+def sufficient_usd(usd: float) -> str:
+    """Write the value of an option that allows an amount: ``1204.51``."""
+    return dollars(usd, up=True).removeprefix("$").replace(",", "")
 
 
 def percent(share: float | None, digits: int = 0) -> str:

@@ -20,7 +20,7 @@ from typing import Self
 
 import anyio
 
-from witan.core.display import list_names
+from witan.core.display import dollars, list_names
 from witan.core.early_stopping import provable_settings
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
@@ -198,7 +198,7 @@ class BaseCouncil:
         unpriced = dict.fromkeys(seat.name for seat in seats if seat.price is None)
         if ceiling is not None and unpriced:
             names = ", ".join(unpriced)
-            yield f"skipped, price unknown (ceiling ${ceiling:.4f}): {names}"
+            yield f"skipped, price unknown (ceiling {dollars(ceiling)}): {names}"
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:

@@ -7,6 +7,7 @@ from typing import NamedTuple, Self, TypeVar
 
 import anyio
 
+from witan.core.display import dollars
 from witan.deliberation.ports import Call, Expense, Member, Price, Reply, Usage
 from witan.errors import OverBudget, WitanError
 
@@ -97,17 +98,17 @@ class Purse:
 
     def _check(self, name: str, worst: float | None, ceiling: float) -> None:
         if worst is None:
-            problem = f"without a known price the ceiling of ${ceiling:.4f} cannot be enforced"
+            problem = f"without a known price the ceiling of {dollars(ceiling)} cannot be enforced"
             if name in self._disproved_prices:
                 problem = f"its server's bills contradict its price: {problem}"
             raise OverBudget(name, problem)
         committed = self._known_usd + self._reserved_usd
         if not committed + worst <= ceiling + ROUNDING_USD:
-            raise OverBudget(
-                name,
-                f"it could cost ${worst:.4f}, and ${committed:.4f} of the ceiling of "
-                f"${ceiling:.4f} is spent or set aside",
-            )
+            cost, most = f"it could cost {dollars(worst, up=True)}", dollars(ceiling)
+            if not committed:
+                raise OverBudget(name, f"{cost}, more than the ceiling of {most}")
+            part = f"{dollars(committed, up=True)} of the ceiling of {most}"
+            raise OverBudget(name, f"{cost}, and {part} is spent or set aside")
 
     def close_reservation(self, worst_usd: float | None, cost: float | None) -> None:
         """Close a reservation; an unknown cost stays reserved."""
@@ -325,7 +326,8 @@ def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
     )
     cost, bill_is_ignored = reply.cost_usd, reply.bill_ignored
     if cost and cost > (most_usd := _most_usd(member, call, input_tokens, output_tokens)):
-        problem = f"its server billed ${cost:.4g}, although this call cannot cost ${most_usd:,.2f}"
+        billed, most = dollars(cost), dollars(most_usd)
+        problem = f"its server billed {billed}, although this call cannot cost {most}"
         cost, bill_is_ignored, more = None, True, (*more, f"{problem}; the bill is ignored")
     elif cost and is_free(member.price):
         more = (*more, "its server charges for calls listed as free; its price is unknown")

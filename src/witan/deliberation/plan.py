@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil, fsum
+from math import fsum
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from witan.core.bounds import Amount, Count, Share
-from witan.core.display import NotebookDisplay
+from witan.core.display import NotebookDisplay, dollars, sufficient_usd
 from witan.core.stats.separation import Separation
 from witan.deliberation.money import ROUNDING_USD, count_calls, sum_known
 from witan.deliberation.ports import Price, Stage
@@ -83,7 +83,11 @@ class Plan(NotebookDisplay):
     expected_from: Count = 0
 
     def __repr__(self) -> str:
-        cost = "cost unknown" if self.worst_usd is None else f"at most ${self.worst_usd:.4f}"
+        cost = (
+            "cost unknown"
+            if self.worst_usd is None
+            else f"at most {dollars(self.worst_usd, up=True)}"
+        )
         return f"<Plan of {self.calls} calls, {self.repairs} repairs: {cost}>"
 
     @property
@@ -168,22 +172,23 @@ def check_affordable(
     stage, usd = smallest
     enough, ways_on = "", remedy or _raise_ceiling(usd)
     if plan.usual_usd is not None:
-        enough = f"; ${_round_up(plan.usual_usd)} covers the longest replies when nothing fails"
+        most = dollars(plan.usual_usd, up=True)
+        enough = f"; {most} covers the longest replies when nothing fails"
         ways_on = remedy or _raise_ceiling(plan.usual_usd)
     comparison, subject = "is below", "the smallest complete session"
     if spent_usd:
-        comparison = f"(${spent_usd:.4f} of it spent or set aside) leaves less than"
+        comparison = f"({dollars(spent_usd)} of it spent or set aside) leaves less than"
         subject = "the rest of the session"
     raise OverBudget(
         "the council",
-        f"the ceiling of ${ceiling:.4f} {comparison} the ${_round_up(usd)} that {subject} needs: "
-        f"{_STAGES[stage]}{enough}",
+        f"the ceiling of {dollars(ceiling)} {comparison} the {dollars(usd, up=True)} that "
+        f"{subject} needs: {_STAGES[stage]}{enough}",
         ways_on,
     )
 
 
 def _raise_ceiling(usd: float) -> Remedy:
-    ceiling = {"max_cost_usd": _round_up(usd)}
+    ceiling = {"max_cost_usd": sufficient_usd(usd)}
     return Remedy(Way("raise the ceiling with ", ceiling), "lower max_tokens")
 
 
@@ -258,7 +263,7 @@ def check_priced(plan: Plan, ceiling: float | None, *, is_whole_session: bool = 
     verb = "is" if len(plan.unpriced_seats) == 1 else "are"
     raise OverBudget(
         "the council",
-        f"{subject} under the ceiling of ${ceiling:.4f}, "
+        f"{subject} under the ceiling of {dollars(ceiling)}, "
         f"as {', '.join(plan.unpriced_seats)} {verb} without a known price",
         Remedy(
             Way("set one with ", {"price": {plan.unpriced_seats[0]: "IN,OUT"}}, command=True),
@@ -274,10 +279,6 @@ _STAGES: Mapping[Stage, str] = {
     "repair": "the repairs are requested together, and could cost that much",
     "synthesis": "the final answer could cost that much even from short answers",
 }
-
-
-def _round_up(usd: float) -> str:
-    return f"{ceil(usd * 1e4 - 1e-6) / 1e4:.4f}"
 
 
 def least_call_usd(

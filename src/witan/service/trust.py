@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from witan.core.display import chance_percent, level_percent, percent, percent_range
+from witan.core.display import chance_percent, dollars, level_percent, percent, percent_range
 from witan.core.outcome import Outcome
 from witan.core.rules import RULES
 from witan.deliberation.costs import Spending
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from witan.models.seats import SeatSpec
 
 
-LEAST_USD = 0.0001
+ALMOST_NOTHING_USD = 0.0001
 """Less than this is printed like nothing."""
 
 KINDS = {"script": "script", "cmd": "program"}
@@ -335,26 +335,17 @@ def approval_text(approval: "Approval | None") -> Iterator[str]:
 
 def cost_sum_text(usd: float | None) -> str:
     """``$0.041``; ``cost unknown``."""
-    return "cost unknown" if usd is None else _dollars(usd)
+    return "cost unknown" if usd is None else dollars(usd)
 
 
 def cost_range_text(spending: Spending) -> str:
     """``$0.041``; ``at least $0.041, at most $0.162``; ``cost unknown, at most $0.121``."""
     cost_usd, known_usd, most_usd = spending
     if cost_usd is not None:
-        return _dollars(cost_usd)
+        return dollars(cost_usd)
     # "At least almost nothing" would carry no information.
-    least = f"at least {_dollars(known_usd)}" if known_usd >= LEAST_USD else "cost unknown"
-    return least if most_usd is None else f"{least}, at most {_dollars(most_usd)}"
-
-
-def _dollars(usd: float) -> str:
-    if usd == 0:
-        return "$0"
-    if usd < LEAST_USD:
-        return f"under ${LEAST_USD}"
-    digits = 2 if usd >= 1 else 3 if usd >= 0.01 else 4
-    return f"${usd:,.{digits}f}"
+    least = f"at least {dollars(known_usd)}" if known_usd >= ALMOST_NOTHING_USD else "cost unknown"
+    return least if most_usd is None else f"{least}, at most {dollars(most_usd, up=True)}"
 
 
 def duration_text(seconds: float) -> str:

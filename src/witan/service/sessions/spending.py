@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
+from witan.core.display import dollars
 from witan.deliberation.money import ROUNDING_USD
 from witan.deliberation.ports import Clock
 from witan.deliberation.session import Session
@@ -480,14 +481,13 @@ class ClientLimits:
         """Return the refusal: sums spent and reserved, and when to retry."""
         reserved, n_held = self._ledger.reserved_usd(client.name)
         spent_usd = self._ledger.spent_usd(client.name) - reserved
-        problem = (
-            f"{client.name} has spent ${spent_usd:.4f} of the ${daily_usd:g} of its last 24 hours"
-        )
+        spent = f"{dollars(spent_usd)} of the {dollars(daily_usd)}"
+        problem = f"{client.name} has spent {spent} of its last 24 hours"
         if n_held:
             under_way = count_noun(n_held, "session")
-            problem += f", and ${reserved:.4f} is reserved for {under_way} in progress"
+            problem += f", and {dollars(reserved)} is reserved for {under_way} in progress"
         if least_usd is not None:
-            problem += f"; this one needs at least ${least_usd:.4f}"
+            problem += f"; this one needs at least {dollars(least_usd, up=True)}"
         if (
             n_held
             and daily_usd - spent_usd > 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from witan.core.display import dollars
 from witan.errors import NoCouncil, WitanError
 from witan.service.text import UNKNOWN, Page, clean, count_noun, full_sentence, list_text
 from witan.surfaces.cli.commands import command, print_result
@@ -454,7 +455,7 @@ def _ask_ceiling(draft: "Draft", dialogue: _Dialogue) -> float:
 
     if draft.expected:
         length = f"{len(QUESTION):,} characters"
-        dialogue.say(f"A question of {length} is expected to cost ${draft.expected:.4f}.")
+        dialogue.say(f"A question of {length} is expected to cost {dollars(draft.expected)}.")
     question = "Maximum cost per question, in US dollars?"
     return dialogue.ask(question, f"{draft.ceiling:g}", _read_ceiling)
 

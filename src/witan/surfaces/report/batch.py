@@ -2,10 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from math import ceil
 
 from witan.core.arms import ArmComparison, measure_of
-from witan.core.display import UNKNOWN, level_percent, percent, percent_range
+from witan.core.display import (
+    UNKNOWN,
+    dollars,
+    level_percent,
+    percent,
+    percent_range,
+    sufficient_usd,
+)
 from witan.core.outcome import Interval
 from witan.core.stats.measures import Measure
 from witan.core.stats.prediction_powered import MIN_CLUSTERS
@@ -286,7 +292,7 @@ def _money_left(bill: BatchBill) -> Iterator[Block]:
     leaves = f"the ceiling leaves {cost_sum_text(left)}"
     worst_of_row = bill.worst_usd / max(1, bill.rows - bill.earlier - sum(bill.refused.values()))
     if bill.fits_no_session:
-        dear = f"a row may cost ${_dollars_up(bill.cheapest_usd or 0.0)}"
+        dear = f"a row may cost {dollars(bill.cheapest_usd or 0.0, up=True)}"
         yield Note(f"{leaves}, too little for any row: {dear}; {ceiling_text(bill)}", "warning")
     elif bill.worst_usd <= left:
         yield Sentence(f"They fit the {cost_sum_text(left)} left under the ceiling.")
@@ -320,14 +326,10 @@ def ceiling_text(bill: BatchBill) -> str:
     if bill.max_cost_usd is not None and bill.worst_usd is not None:
         usd = bill.spent_usd + bill.worst_usd
         if usd > bill.max_cost_usd:
-            parts.append(f"--max-cost to {_dollars_up(usd)}")
+            parts.append(f"--max-cost to {sufficient_usd(usd)}")
     given = (("--max-cost", bill.max_cost_usd), ("--max-calls", bill.max_calls))
     parts = parts or [option for option, most in given if most is not None]
     return f"for every row, raise {' and '.join(parts)}"
-
-
-def _dollars_up(usd: float) -> str:
-    return f"{ceil(usd * 1e4) / 1e4:.4f}"
 
 
 def progress_text(progress: Progress, width: int | None = None) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 
-from witan.core.display import level_percent, percent
+from witan.core.display import dollars, level_percent, percent
 from witan.core.outcome import Interval
 from witan.core.rules import RULES
 from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine, Window
@@ -390,7 +390,7 @@ def cost_chart(board: Leaderboard, *, with_unranked: bool = True) -> Chart:
         Point(
             line.model,
             f"{line.model}: {_value_text(board, line)}, interval {_interval_text(board, line)}; "
-            f"{f'{number(cost, 4)} US$' if cost else 'free'} an answer",
+            f"{dollars(cost) if cost else 'free'} an answer",
             cost,
             dot,
         )

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import TYPE_CHECKING
 
+from witan.core.display import dollars
 from witan.deliberation.plan import Plan, PlanLine
 from witan.service.text import UNKNOWN, count_noun, list_text
 from witan.service.trust import separation_sentence
@@ -18,7 +19,7 @@ def plan_report(result: "Plan | PlanSummary") -> Report:
     plan = _summarize(result) if isinstance(result, Plan) else result
     most = "at most " if any(line.probability < 1 for line in plan.lines) else ""
     calls = f"{most}{count_noun(plan.calls, 'call')} if nothing fails"
-    cost = "" if plan.worst_usd is None else f"; {_dollars(plan.worst_usd)} at worst"
+    cost = "" if plan.worst_usd is None else f"; {dollars(plan.worst_usd, up=True)} at worst"
     return Report(
         "Plan",
         (f"ceiling {list_text(ceilings)}",) if (ceilings := [*ceiling_texts(plan)]) else (),
@@ -33,9 +34,11 @@ def estimate_text(plan: "PlanSummary") -> str:
     if plan.worst_usd is None:
         parts.append("unknown cost")
     elif plan.expected_usd is None or not plan.worst_usd:
-        parts.append(f"at most {_dollars(plan.worst_usd)}")
+        parts.append(f"at most {dollars(plan.worst_usd, up=True)}")
     else:
-        parts.append(f"about {_dollars(plan.expected_usd)}, at most {_dollars(plan.worst_usd)}")
+        parts.append(
+            f"about {dollars(plan.expected_usd)}, at most {dollars(plan.worst_usd, up=True)}"
+        )
     if plan.refusal is not None:
         parts.append(plan.refusal)
     elif ceilings := [*ceiling_texts(plan)]:
@@ -46,7 +49,7 @@ def estimate_text(plan: "PlanSummary") -> str:
 def ceiling_texts(plan: "PlanSummary") -> Iterator[str]:
     """Write the ceilings of a plan."""
     if plan.max_cost_usd is not None:
-        yield _dollars(plan.max_cost_usd)
+        yield dollars(plan.max_cost_usd)
     if plan.max_calls is not None:
         yield count_noun(plan.max_calls, "call")
 
@@ -63,7 +66,7 @@ def _remarks(plan: "PlanSummary") -> Iterator[Block]:
         earlier = count_noun(plan.expected_from, "earlier session")
         basis = f"the lengths of {earlier}" if plan.expected_from else "published lengths"
         yield Sentence(
-            f"Expected if nothing fails: {_dollars(plan.expected_usd)}, based on {basis}."
+            f"Expected if nothing fails: {dollars(plan.expected_usd)}, based on {basis}."
         )
     reviews = [line for line in plan.lines if line.stage == "review" and not line.if_needed]
     if any(line.probability < 1 for line in reviews):
@@ -88,12 +91,12 @@ def _warnings(plan: "PlanSummary") -> Iterator[str]:
         )
     ceiling = plan.max_cost_usd
     if ceiling is not None and plan.unpriced:
-        yield f"seats without a price are not called under the ceiling of {_dollars(ceiling)}"
+        yield f"seats without a price are not called under the ceiling of {dollars(ceiling)}"
     if plan.refusal is not None:
         yield f"the session would be refused: {plan.refusal}"
     elif ceiling is not None and plan.worst_usd is not None and plan.worst_usd > ceiling:
         yield (
-            f"the ceiling of {_dollars(ceiling)} is below the worst-case cost: calls that could "
+            f"the ceiling of {dollars(ceiling)} is below the worst-case cost: calls that could "
             "exceed it are not made"
         )
 
@@ -138,12 +141,12 @@ def _row(seat: str, stage: str, lines: Sequence[PlanLine]) -> list[str]:
         seat,
         stage,
         f"{sum(line.calls for line in lines):,}",
-        UNKNOWN if spare else _dollars(fsum(likely) if len(likely) == len(lines) else None),
-        _dollars(fsum(costs) if len(costs) == len(lines) else None),
+        UNKNOWN if spare else _amount(fsum(likely) if len(likely) == len(lines) else None),
+        _amount(fsum(costs) if len(costs) == len(lines) else None, up=True),
         f"{sum(line.input_tokens for line in lines):,}",
         f"{sum(line.output_tokens for line in lines):,}",
     ]
 
 
-def _dollars(usd: float | None) -> str:
-    return UNKNOWN if usd is None else "$0" if usd == 0 else f"${usd:,.4f}"
+def _amount(usd: float | None, *, up: bool = False) -> str:
+    return UNKNOWN if usd is None else dollars(usd, up=up)

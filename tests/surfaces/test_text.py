@@ -40,6 +40,7 @@ def test_percentages_have_no_space_before_their_sign():
     assert [percent(0), percent(0.35), percent(1), percent(None)] == ["0%", "35%", "100%", "–"]
     assert [*map(chance_percent, (0, 0.35, 1, None))] == ["<1%", "35%", ">99%", "–"]
     assert [*map(level_percent, (0.95, 0.999))] == ["95%", "99.9%"]
+    assert [*map(level_percent, (0.999999999, 2.9 / 3))] == ["99.9999999%", "96.6667%"]
     assert percent_range(Interval(0.64, 0.77, 0.95)) == "64–77%"
 
 

@@ -159,8 +159,9 @@ def chance_percent(probability: float | None) -> str:
 
 
 def level_percent(level: float) -> str:
-    """Write an interval's level with all its decimals: ``99.9%``."""
-    return f"{100 * level:g}%"
+    """Write an interval's level with its decimals, never as 100%: ``99.9%``."""
+    texts = (f"{100 * level:.{digits}g}" for digits in range(6, 18))
+    return f"{next((text for text in texts if text != '100'), '100')}%"
 
 
 def percent_range(interval: "Interval") -> str:

@@ -449,8 +449,22 @@ class TestText:
         assert all(name in drawn for name in ("ash", "elm", "oak", "pine"))
 
     def test_a_chart_of_costs_needs_costs(self, witan, history, tmp_path):
-        """Imported ballots have none, and the error says so."""
-        said = witan("leaderboard", "--history", history, "--costs", tmp_path / "chart.svg")
+        """Imported ballots have none; the error says so, and other charts are written."""
+        costs, plot = tmp_path / "costs.svg", tmp_path / "plot.svg"
+
+        said = witan("leaderboard", "--history", history, "--costs", costs, "--plot", plot)
 
         assert said.status == 3
-        assert "known cost" in said.err
+        assert f"{costs} is not written: no answer has a known cost" in said.err
+        assert (plot.exists(), costs.exists()) == (True, False)
+
+    def test_every_chart_has_a_file_of_its_own(self, witan, history, tmp_path):
+        """An option in place of a file, or the file of another chart, is refused by name."""
+        plot = ("--plot", tmp_path / "a.svg")
+        forgotten = witan("leaderboard", "--history", history, "--matchups", *plot)
+        shared = witan("leaderboard", "--history", history, *plot, "--matchups", plot[1])
+
+        assert (forgotten.status, shared.status) == (2, 2)
+        assert "--matchups cannot be '--plot'" in forgotten.err
+        assert "--plot and --matchups need different files" in shared.err
+        assert not plot[1].exists()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from witan.errors import InvalidParameter, Remedy, Way, WitanError
+from witan.errors import InvalidParameter, NothingToCount, Remedy, Way, WitanError
 from witan.service.ballots import SECTION, BallotFormat
 from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.parameters import (
@@ -34,7 +34,7 @@ from witan.surfaces.cli.options import (
     stack_options,
     strict_option,
 )
-from witan.surfaces.terminal import echo, measure_page
+from witan.surfaces.terminal import echo, measure_page, say
 
 if TYPE_CHECKING:
     from witan.files.ballots import LineProblem
@@ -136,11 +136,7 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
             echo("\n".join(write(measure_page(), result, parameters, values)))
         else:
             print_result(result, as_json=as_json)
-        charts_and_paths = [(charts[name][1](result), path) for name, path in paths.items()]
-        for chart, path in charts_and_paths:
-            from witan.surfaces.report.chart_files import save_chart
-
-            save_chart(chart, path)
+        save_charts(result, {path: charts[name][1] for name, path in paths.items()})
         return status(result)
 
     options = [
@@ -154,6 +150,24 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         *(chart_option(name, words) for name, (words, _) in charts.items()),
     ]
     return command(operation.name, *examples, notes=notes)(stack_options(*options)(run))
+
+
+def save_charts(result: R, charts: Mapping[str, Callable[[R], Any]]) -> None:
+    """Draw a result to files; a chart that cannot be drawn stops no other."""
+    problems: list[WitanError] = []
+    for path, draw in charts.items():
+        from witan.surfaces.report.chart_files import save_chart
+
+        try:
+            save_chart(draw(result), path)
+        except NothingToCount as error:
+            problems.append(NothingToCount(f"{path} is not written: {error}"))
+        except WitanError as error:
+            problems.append(error)
+    for problem in problems[:-1]:
+        say(f"witan: {word_problem(problem)}")
+    if problems:
+        raise problems[-1]
 
 
 def print_result(result: object, *, as_json: bool, err: bool = False) -> None:

@@ -1,5 +1,6 @@
 """Define the shared options, exit statuses and help sections."""
 
+import os
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from math import isfinite
@@ -183,11 +184,15 @@ fast_demo_option = click.option(
 def chart_option(name: str, words: str) -> Decorator[Any]:
     """Return an option for the file of a chart."""
 
-    def check(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
+    def check(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None:
         if path is not None:
             from witan.surfaces.report.chart_files import check_chart
 
-            check_chart(path)
+            check_chart(path, name)
+            paths: dict[str, str] = ctx.meta.setdefault("witan.charts", {})
+            other = paths.setdefault(os.path.realpath(path), name)
+            if other != name:
+                raise click.UsageError(f"{other} and {name} need different files, not both {path}")
         return path
 
     kind = click.Path(dir_okay=False, writable=True)

@@ -8,7 +8,7 @@ import click
 from witan.service.operations.counting import TallyParameters, count_sessions
 from witan.service.text import count_noun
 from witan.surfaces.cli.ballots import NOTES, Body, ballot_options, take_ballots, weights_option
-from witan.surfaces.cli.commands import command, named_options, parameter_options
+from witan.surfaces.cli.commands import command, named_options, parameter_options, save_charts
 from witan.surfaces.cli.options import (
     PROBLEMS_SHOWN,
     Status,
@@ -92,13 +92,12 @@ class _Count:
         self._close()
 
     def draw(self) -> None:
-        for option in ("plot", "matchups"):
-            if self.options[option] and self.first is not None:
-                from witan.surfaces.report.chart_files import save_chart
-                from witan.surfaces.report.standings import matchup_chart, standings_chart
+        paths = [self.options[option] for option in ("plot", "matchups")]
+        if any(paths) and self.first is not None:
+            from witan.surfaces.report.standings import matchup_chart, standings_chart
 
-                draw = standings_chart if option == "plot" else matchup_chart
-                save_chart(draw(self.first), self.options[option])
+            draws = zip(paths, (standings_chart, matchup_chart), strict=True)
+            save_charts(self.first, {path: draw for path, draw in draws if path})
 
     def status(self) -> Status:
         """Return the exit status for all sessions together."""

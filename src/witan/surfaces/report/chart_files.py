@@ -15,12 +15,12 @@ ZOOM = 2
 """Scale of a PNG file relative to the drawing, so that it is sharp in print."""
 
 
-def check_chart(path: str | os.PathLike[str]) -> str:
-    """Return the type of a chart file by its name."""
+def check_chart(path: str | os.PathLike[str], option: str = "a chart file") -> str:
+    """Return the type of a chart file by its name; an error names the option."""
     kind = Path(path).suffix.lower()
     if kind not in KINDS:
         expected = f"a name that ends in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
-        raise InvalidParameter("a chart file", os.fspath(path), expected)
+        raise InvalidParameter(option, os.fspath(path), expected)
     return kind
 
 

@@ -51,6 +51,17 @@ def test_a_rule_without_comparisons_scores_every_session(witan, half):
     assert (found["rival"]["score"], found["rival"]["sessions"]) == (5.0, 6)
 
 
+def test_a_model_without_a_scored_session_has_no_coverage(witan, half):
+    """However many ballots grade it alone, there is no score that they could cover."""
+    alone = "".join(f"\ns{n},{judge},lone,9" for n in range(20, 40) for judge in "xyz")
+    half.write_text(half.read_text(encoding="utf-8") + alone, encoding="utf-8")
+
+    said = witan("leaderboard", half, "--min-sessions", "1")
+    [line] = [line for line in said.out.splitlines() if " lone " in line]
+
+    assert line.split()[-4:] == ["0", "60", "0", "–"]
+
+
 @pytest.mark.parametrize("command", ["tally", "import", "leaderboard"])
 def test_an_error_of_a_rival_is_no_win(witan, tmp_path, command):
     """Failed results of promptfoo are named, and the other model is not ranked lower."""

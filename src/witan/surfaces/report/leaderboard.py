@@ -154,11 +154,13 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
 def _details(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     """Write the columns of sessions, changes and costs."""
     digits = decimals([line.score for line in lines])
+    # Without a scored session there is nothing to cover, however many ballots there are.
+    coverage = [line.confidence if line.sessions else UNKNOWN for line in lines]
     shown: Shown = [
         (Column("sessions", keep=85), [f"{line.sessions:,}" for line in lines]),
         (Column("votes", keep=30), [f"{line.votes:,}" for line in lines]),
         (Column("wins", keep=35), _wins(lines)),
-        (Column("coverage", "left", keep=40), [line.confidence for line in lines]),
+        (Column("coverage", "left", keep=40), coverage),
     ]
     change = f"of the score, against sessions {board.compared_to}; * beyond noise"
     moved = f"ranks gained, against sessions {board.compared_to}"

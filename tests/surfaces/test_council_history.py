@@ -2,6 +2,7 @@
 
 import time
 from contextlib import aclosing, closing
+from pathlib import Path
 from sqlite3 import connect
 from threading import Event, Thread
 
@@ -382,6 +383,29 @@ class TestFailure:
 
         assert events == []
         assert len(in_history(place)) == 2
+
+    def test_a_session_taken_over_makes_no_further_call(self, place, tmp_path):
+        """Calls under way end, and all paid replies are in a file, which the error names."""
+        members = []
+        for name, seconds in (("ada", 0.0), ("bob", 0.5), ("cyd", 0.5)):
+            answer = {"text": f"{name.title()} says so.", "seconds": seconds}
+            members.append(f"script:{write_script(tmp_path / f'{name}.toml', answer=[answer])}")
+
+        def take_over(event: witan.Event) -> None:
+            if event.kind == "answer_done" and event.seat.startswith("ada"):
+                with History.open(place) as history:
+                    history.claim(history.find()[0].session, force=True)
+
+        with pytest.raises(HistoryError, match="was resumed by another process") as caught:
+            ask(QUESTION, members, history=place, listener=take_over)
+
+        path = caught.value.remedy.removeprefix("the record of the session is in ")
+        left = session_from_json(Path(path).read_text())
+        assert (len(left.answers), left.cost.calls) == (3, 3)
+        assert len(left.ballots) == 3
+        assert all("was resumed by another process" in ballot.reason for ballot in left.ballots)
+        [stored] = in_history(place)
+        assert (stored.status, len(stored.answers)) == ("interrupted", 1)
 
     def test_a_history_that_fails_leaves_the_record_in_a_file(self, members, place, tmp_path):
         """The error names the file, which holds the whole session."""

@@ -41,7 +41,7 @@ from witan.deliberation.replies import ReasoningFilter, split_reasoning
 from witan.deliberation.session import Authorship
 from witan.deliberation.texts import masked_names
 from witan.deliberation.throttle import Throttle, Throttles
-from witan.errors import MissingExtra, MissingKey, ModelError, OverBudget, WitanError
+from witan.errors import HistoryError, MissingExtra, MissingKey, ModelError, OverBudget, WitanError
 
 GATEWAY_TIMEOUTS = (408, 504, 524)
 """Statuses of a gateway that gave up; the model behind it may still be billed."""
@@ -450,7 +450,7 @@ class CallFailure:
         match self.error:
             case ModelError(problem=problem):
                 return problem
-            case OverBudget(problem=problem):
+            case OverBudget(problem=problem) | HistoryError(problem=problem):
                 return f"not called: {problem}"
         return str(self.error)
 

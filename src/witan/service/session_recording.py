@@ -596,6 +596,12 @@ class _Journal:
             self._listener(event)
 
     async def before_call(self, *, is_recorded: bool) -> None:
-        """Forward to the guard of the calls."""
+        """Refuse a call whose session another process continues; ask the guard.
+
+        The session then ends without further calls, and its record is written to a file.
+        """
+        failure = None if self._recording is None else self._recording.failure
+        if isinstance(failure, HistoryConflict):
+            raise HistoryConflict(failure.location, failure.problem, failure.remedy)
         if self._guard is not None:
             await self._guard.before_call(is_recorded=is_recorded)

@@ -218,8 +218,8 @@ class TestBatch:
 
     def test_a_damaged_row_is_reported_and_the_others_continue(self, witan, place, command):
         """Its error names the session and the command that deletes it; then it runs again."""
-        first = [json.loads(line) for line in witan(*command).out.splitlines()]
-        damaged = first[1]["session"]
+        first = {row["id"]: row for row in map(json.loads, witan(*command).out.splitlines())}
+        damaged = first["r1"]["session"]
         self.damage(place, "events", damaged)
         rows = command[1].read_text(encoding="utf-8")
         more = json.dumps({"id": "r9", "question": "Why 9?", "text": "glacier"})

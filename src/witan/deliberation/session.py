@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack
 from witan.core.ballot import Ballot
 from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
 from witan.core.gate import Gate
-from witan.core.outcome import Outcome, Standing, join_names
+from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, SettingOptions, Settings
 from witan.core.stats.calibration import reliability_of
@@ -178,8 +178,6 @@ class Synthesis:
         Reason by chairman, in the order in which they were tried.
     unresolved
         Cited labels without an answer.
-    doubtful
-        Letters in brackets that may not mean an answer.
     """
 
     text: str
@@ -190,7 +188,6 @@ class Synthesis:
     cut: bool
     failed: Mapping[str, str]
     unresolved: tuple[str, ...] = ()
-    doubtful: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         author = f" by {brief(self.chairman, 32)}" if self.chairman else ""
@@ -433,12 +430,6 @@ class Session(NotebookDisplay, FrameSource):
                     seats_with_two_roles += [f"{event.seat}: {note}" for note in event.notes]
                 case e.SynthesisDone(chairman=str(chairman)):
                     seats_with_two_roles += [f"{chairman}: {note}" for note in event.notes]
-        if self.synthesis is not None and self.synthesis.doubtful:
-            labels = join_names([f"[{label}]" for label in self.synthesis.doubtful])
-            names = "which names" if len(self.synthesis.doubtful) == 1 else "which name"
-            seats_with_two_roles.append(
-                f"the final answer contains {labels}, {names} no answer and may mean something else"
-            )
         return tuple(dict.fromkeys((*opening.notes, *seats_with_two_roles)))
 
     @property
@@ -668,8 +659,8 @@ class SessionFold:
             *opening.files.values(),
             *(answer.text for answer in self.answers.values()),
         )
-        problems = check_citations(synthesis.text, synthesis.labels, earlier_texts)
-        return replace(synthesis, unresolved=problems.unresolved, doubtful=problems.doubtful)
+        unresolved = check_citations(synthesis.text, synthesis.labels, earlier_texts)
+        return replace(synthesis, unresolved=unresolved)
 
     def _reason_unanswered(self, name: str) -> str:
         return self.failure_by_seat.get(

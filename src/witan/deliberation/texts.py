@@ -331,44 +331,19 @@ _NAMED_BEFORE = re.compile(
 _LOOK_BACK = 40
 
 
-class CitationProblems(NamedTuple):
-    """Bracketed labels without an answer: certain or doubtful citations."""
-
-    unresolved: tuple[str, ...] = ()
-    doubtful: tuple[str, ...] = ()
-
-
 class _Citation(NamedTuple):
     """A pair of brackets: its place in the text and its labels.
 
-    Parameters
-    ----------
-    run
-        Number of the run of adjacent brackets it belongs to.
-    is_joined
-        True if it follows a word or brackets without a space, as an index does.
-    continues
-        True if the sentence continues after it.
-    starts_line
-        True if it begins a line.
-    speaks
-        True if it is quoted as saying something.
-    is_name
-        True if the word before it usually takes a letter, such as "option".
-    is_called
-        True if the text calls it an answer.
-    names_answer
-        True if at least one of its labels names an answer.
-    unknown
-        Labels in it that name no answer.
+    Adjacent brackets have the same `run`. Brackets are joined if they follow a word or brackets
+    without a space, as an index does.
     """
 
     run: int
     is_joined: bool
-    continues: bool
+    ends_sentence: bool
     starts_line: bool
-    speaks: bool
-    is_name: bool
+    is_quoted: bool
+    follows_noun: bool
     is_called: bool
     names_answer: bool
     unknown: tuple[str, ...]
@@ -376,85 +351,53 @@ class _Citation(NamedTuple):
 
 def check_citations(
     text: str, labels: Collection[str], earlier_texts: Iterable[str] = ()
-) -> CitationProblems:
+) -> tuple[str, ...]:
     """Find bracketed labels without an answer, each once.
 
     Such a label is cited if it is called an answer, is next to citations, is quoted as saying
-    something, or has the place of a citation; it is doubtful if the letter, or the word before it,
-    names something else. Brackets in code, links, formulas, task lists and definitions are not
-    citations; nor are brackets joined to the word before them, like an index, unless citations that
-    name an answer are joined as well.
-
-    Parameters
-    ----------
-    labels
-        Labels that name answers.
-    earlier_texts
-        Texts from before, such as the question: brackets in one of them are not citations, and a
-        separate letter in one names something else.
+    something, or has the place of a citation, unless the letter stands alone in a text, or in
+    brackets after a noun such as "option". Brackets in code, links, formulas, task lists and
+    definitions are not citations; nor are brackets joined to the word before them, like an index,
+    unless citations that name an answer are joined as well; nor those of the earlier texts, such as
+    the question.
     """
     for other in _NO_PROSE:
         text = other.sub(" ", text)
     text = _INDENTED_CODE.sub(_drop_code, text)
     citations = list(_find_citations(text, labels))
     if not any(each.unknown for each in citations):
-        return CitationProblems()
+        return ()
     texts = list(earlier_texts)
     earlier_labels = {label for one in texts for label in _BRACKETED_LABEL.findall(one)}
-    labels_elsewhere = {label for one in texts for label in _labels_alone(one)}
     sound_runs = {each.run for each in citations if each.names_answer}
-    foreign = {
-        each.run for each in citations if not earlier_labels.isdisjoint(each.unknown)
-    } - sound_runs
+    foreign = [each for each in citations if not earlier_labels.isdisjoint(each.unknown)]
+    foreign_runs = {each.run for each in foreign} - sound_runs
     citations = [
         each
         for each in citations
-        if each.run not in foreign and earlier_labels.isdisjoint(each.unknown)
+        if each.run not in foreign_runs and earlier_labels.isdisjoint(each.unknown)
     ]
-    pattern = _Pattern(
-        joins=any(each.is_joined for each in citations if each.names_answer),
-        in_sentence=any(
-            each.continues and not each.speaks for each in citations if each.names_answer
-        ),
-        starts_line=any(each.starts_line for each in citations if each.names_answer),
-    )
-    unresolved: dict[str, None] = {}
-    doubtful: dict[str, None] = {}
+    sound = [each for each in citations if each.names_answer]
+    are_joined = any(each.is_joined for each in sound)
+    in_sentence = any(not each.ends_sentence and not each.is_quoted for each in sound)
+    start_lines = any(each.starts_line for each in sound)
+    called, certain, others = set[str](), set[str](), _labels_alone(text)
     for each in citations:
-        certain = pattern.is_cited(each, is_adjacent=each.run in sound_runs)
-        for label in each.unknown if certain is not None else ():
-            is_bare_label = not each.is_called and label in labels_elsewhere
-            (doubtful if is_bare_label or not certain else unresolved)[label] = None
-    named_labels = _labels_alone(text) | (
-        set()
-        if pattern.starts_line
-        else {label for each in citations if each.starts_line for label in each.unknown}
+        called |= {*each.unknown} if each.is_called else set()
+        certain |= {*each.unknown} if each.is_called or each.run in sound_runs else set()
+        if each.follows_noun or (each.starts_line and not start_lines):
+            others |= {*each.unknown}
+    earlier_letters = {label for one in texts for label in _labels_alone(one)}
+    other_meanings = (others - certain) | (earlier_letters - called)
+    cited = (
+        label
+        for each in citations
+        if are_joined or each.is_called or not each.is_joined
+        if in_sentence or each.ends_sentence or each.is_quoted or {*each.unknown} & certain
+        for label in each.unknown
+        if label not in other_meanings
     )
-    certain_labels = {
-        x for each in citations if each.is_called or each.run in sound_runs for x in each.unknown
-    }
-    named_labels -= certain_labels
-    doubtful |= dict.fromkeys(x for x in unresolved if x in named_labels)
-    first = (label for label in unresolved if label not in doubtful)
-    return CitationProblems(tuple(islice(first, MOST_NAMED)), tuple(islice(doubtful, MOST_NAMED)))
-
-
-class _Pattern(NamedTuple):
-    """The places of citations in a text."""
-
-    joins: bool
-    in_sentence: bool
-    starts_line: bool
-
-    def is_cited(self, each: _Citation, *, is_adjacent: bool) -> bool | None:
-        """Classify brackets: a citation (True), doubtful (False), or neither (None)."""
-        if each.is_joined and not (self.joins or each.is_called):
-            return None
-        if each.is_called or is_adjacent or (each.speaks and not each.is_name):
-            return True
-        if each.continues and not self.in_sentence:
-            return None
-        return not each.is_name
+    return tuple(islice(dict.fromkeys(cited), MOST_NAMED))
 
 
 def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
@@ -475,10 +418,10 @@ def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
         yield _Citation(
             run=run,
             is_joined=is_joined,
-            continues=_GOES_ON.match(text, end) is not None,
+            ends_sentence=_GOES_ON.match(text, end) is None,
             starts_line=starts_line,
-            speaks=bool(_SPEAKS.match(text, end) or _QUOTED.search(text_before)),
-            is_name=_NAMED_BEFORE.search(text_before) is not None,
+            is_quoted=bool(_SPEAKS.match(text, end) or _QUOTED.search(text_before)),
+            follows_noun=_NAMED_BEFORE.search(text_before) is not None,
             is_called=called,
             names_answer=names_answer,
             unknown=unknown,

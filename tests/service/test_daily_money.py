@@ -87,7 +87,7 @@ class TestRefusals:
             poor = Client("ci", daily_usd=1e-4)
             with pytest.raises(Busy, match=r"at least \$0\.0\d+"):
                 await service.start(request, poor)
-            assert not service.recent_sessions
+            assert not service.registry.sessions
 
         assert len(history.find(simulated=None)) == 1
         assert ledger.spent_usd("ci") == 0
@@ -238,7 +238,7 @@ async def test_a_taken_over_session_is_paid_from_its_last_state(priced, ledger):
     seated = councils(priced())
     async with Service.open(seated) as service:
         whole = await (await service.start(ASKED)).wait_for_session()
-        events = service.find_running(whole.id).record.events
+        events = service.registry.get(whole.id).record.events
         kinds = [event.kind for event in events]
         found = Session.of(events[: kinds.index("answer_done")])
         left = Session.of(events[: kinds.index("synthesis_started")])

@@ -165,7 +165,7 @@ class TestAsking:
 
         with pytest.raises(ConfigError, match="borda"):
             await service.start(asked)
-        assert service.under_way == ()
+        assert service.registry.under_way == ()
 
     async def test_a_session_can_be_continued(self, service):
         """Its question and final answer become the conversation; it is recorded as parent."""
@@ -390,7 +390,7 @@ async def test_sessions_stay_in_memory_by_the_time_of_their_end(tmp_path):
         first.cancel()
         await first.wait_for_session()
 
-        assert service.find_running(first.id) is first
+        assert service.registry.get(first.id) is first
 
 
 class TestFinding:
@@ -416,7 +416,7 @@ class TestFinding:
         await running.wait_for_session()
         await service.forget(running.id)
 
-        assert service.find_running(running.id) is None
+        assert service.registry.get(running.id) is None
         with pytest.raises(UnknownName):
             await service.session(running.id)
 
@@ -624,7 +624,7 @@ class TestMemory:
                 running = await service.start(QuestionRequest(QUESTION))
                 await running.wait_for_session()
                 names.append(running.id)
-            held = [running.id for running in service.recent_sessions]
+            held = [running.id for running in service.registry.sessions]
             first = await service.session(names[0])
 
         assert held == names[-len(held) :]
@@ -637,7 +637,7 @@ class TestMemory:
         await running.wait_for_session()
         await service.forget(running.id)
 
-        assert service.recent_sessions == ()
+        assert service.registry.sessions == ()
 
     @pytest.mark.slow
     async def test_sessions_leave_no_reference_cycles(self, service):

@@ -97,7 +97,7 @@ def test_a_program_that_asks_its_own_server_is_refused(tmp_path):
         client_of(server) as client,
     ):
         reply = client.with_options(timeout=SECONDS).chat.completions.create(**ASKED)
-        session = server.service.find_running(reply.witan["session"]).session
+        session = server.service.registry.get(reply.witan["session"]).session
         held = len(history.find(simulated=None))
 
     assert "a member of itself" in session.unanswered["self"]

@@ -48,14 +48,14 @@ class ServedSessions:
 
     def record(self, session: str) -> Session | None:
         """Return a running or stored record; None for imported ballots."""
-        running_session, history = self.service.find_running(session), self.service.history
+        running_session, history = self.service.registry.get(session), self.service.history
         if running_session is None and history is not None and not history.has_record(session):
             return None
-        return anyio.from_thread.run(self.service.record, session)
+        return anyio.from_thread.run(self.service.registry.session, session)
 
     def describe(self, session: Session) -> CouncilSession:
         """Add votes, descendants, and whether the session is running."""
-        running_session = self.service.find_running(session.id)
+        running_session = self.service.registry.get(session.id)
         record = describe_session(self.service.history, session)
         if running_session is None:
             return record
@@ -65,7 +65,7 @@ class ServedSessions:
 
     def whole_name(self, name: str) -> str:
         """Complete the name of a session, running or stored."""
-        return anyio.from_thread.run(self.service.resolve_session, name)
+        return anyio.from_thread.run(self.service.registry.resolve_session, name)
 
     def voter(self, person: str | None) -> str:
         """Return a voter's name, prefixed with the token's.

@@ -212,7 +212,7 @@ class TestHostsAndOrigins:
             response = asking.post("/api/sessions", json=QUESTION)
 
         assert response.status_code == 403
-        assert local.service.under_way == ()
+        assert local.service.registry.under_way == ()
 
     def test_own_origin_is_accepted(self, local):
         """Same host and port."""

@@ -59,7 +59,7 @@ class TestSeating:
             client_of(outer) as client,
         ):
             reply = client.chat.completions.create(**ASKED)
-            session = outer.service.find_running(reply.witan["session"]).session
+            session = outer.service.registry.get(reply.witan["session"]).session
         held = session.answers[f"c{inner}"]
 
         assert held.text.startswith("All told: so")
@@ -121,7 +121,7 @@ class TestSeating:
                     HOPS.reset(token)
                     with within_trace(TraceContext(PARENT, "a=1")):
                         reply = await model.complete(call, ignore_text)
-                    trace = server.service.recent_sessions[-1].session.opening.trace
+                    trace = server.service.registry.sessions[-1].session.opening.trace
                     assert reply.text.startswith("All told")
                     assert (trace.traceparent[:36], trace.tracestate) == (PARENT[:36], "a=1")
                     assert trace.traceparent != PARENT

@@ -77,7 +77,7 @@ class TestLangChain:
         first = asking.invoke("How is it?")
         second = asking.invoke([("user", "How is it?"), first, ("user", "Why?")])
         name = second.response_metadata["id"].removeprefix("resp_")
-        opened = server.service.find_running(name).session.opening
+        opened = server.service.registry.get(name).session.opening
 
         assert f"resp_{opened.parent}" == first.response_metadata["id"]
         assert opened.question == "Why?"

@@ -28,7 +28,7 @@ def ask(council, **plugin):
     server, client = council
     body = {"plugins": [{"id": "fusion", **plugin}]}
     reply = client.chat.completions.create(**ASKED, extra_body=body)
-    session = server.service.find_running(reply.witan["session"]).session
+    session = server.service.registry.get(reply.witan["session"]).session
     return reply, session.opening
 
 
@@ -74,7 +74,7 @@ class TestPanel:
         body = {"plugins": [{"id": "fusion", "analysis_models": ["ada", "cyd"]}]}
         reply = client.responses.create(model="witan", input="Is it so?", extra_body=body)
 
-        opening = server.service.find_running(reply.witan["session"]).session.opening
+        opening = server.service.registry.get(reply.witan["session"]).session.opening
         assert seats(opening) == ["ada", "cyd"]
 
     @pytest.mark.parametrize(

@@ -340,7 +340,7 @@ class TestStream:
                 first = next(iter(stream)).response
                 under_way = validated(client.responses.retrieve(first.id))
             deadline = time.monotonic() + 60
-            while slow.service.under_way:
+            while slow.service.registry.under_way:
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             left = validated(client.responses.retrieve(first.id))
@@ -473,7 +473,7 @@ class TestStored:
         name = reply.witan["session"]
 
         assert history.find(simulated=None) == before
-        assert server.service.find_running(name) is None
+        assert server.service.registry.get(name) is None
         assert reply.witan["status"] == "complete"
         with pytest.raises(openai.NotFoundError, match="never stored"):
             council.responses.retrieve(f"resp_{name}")

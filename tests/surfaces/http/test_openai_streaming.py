@@ -51,7 +51,7 @@ async def _task_count():
 
 def _reached_reviews(server):
     """Whether a session has reached its reviews."""
-    sessions = [running.session for running in server.service.under_way]
+    sessions = [running.session for running in server.service.registry.under_way]
     return any(isinstance(event, e.ReviewStarted) for each in sessions for event in each.events)
 
 
@@ -221,7 +221,7 @@ class TestDisconnects:
             )
 
     def _rests(self, server, history, session):
-        _until(lambda: not server.service.under_way)
+        _until(lambda: not server.service.registry.under_way)
         _until(lambda: server.portal.call(_task_count) <= server.at_rest)
         assert history.session(session).status == "interrupted"
         assert len(history.session(session).answers) == 3
@@ -241,7 +241,7 @@ class TestDisconnects:
         headers = {"Content-Type": "application/json"}
         waiting.request("POST", "/v1/chat/completions", json.dumps(ASKED), headers)
         _until(lambda: _reached_reviews(slow))
-        [running] = slow.service.under_way
+        [running] = slow.service.registry.under_way
         waiting.close()
 
         self._rests(slow, history, running.id)
@@ -263,7 +263,7 @@ class TestDisconnects:
             async with anyio.create_task_group() as group:
                 group.start_soon(ask)
                 await anyio.to_thread.run_sync(_until, partial(_reached_reviews, slow))
-                [running] = slow.service.under_way
+                [running] = slow.service.registry.under_way
                 group.cancel_scope.cancel()
         await anyio.to_thread.run_sync(self._rests, slow, history, running.id)
 

@@ -95,9 +95,9 @@ class TestAsking:
         async with over_http(slow.url, mode=mode) as client:
             async with anyio.create_task_group() as group:
                 group.start_soon(client.call_tool, "ask", QUESTION)
-                await until(lambda: slow.service.under_way)
+                await until(lambda: slow.service.registry.under_way)
                 group.cancel_scope.cancel()
-            await until(lambda: not slow.service.under_way)
+            await until(lambda: not slow.service.registry.under_way)
 
         [found] = history.find(simulated=None)
         assert found.status == "interrupted"
@@ -107,7 +107,7 @@ class TestAsking:
         async with over_http(slow.url) as client:
             started = (await client.call_tool("ask", {**QUESTION, "wait": 0})).structured_content
             name = {"session": started["session"]}
-            await until(lambda: len(slow.service.under_way[0].session.answers) == 3)
+            await until(lambda: len(slow.service.registry.under_way[0].session.answers) == 3)
             early = await client.call_tool("result", {**name, "wait": 0.1})
             cancelled = await client.call_tool("cancel", name)
 
@@ -154,7 +154,7 @@ class TestTheDoor:
         async with over_http(guarded.url, ADA, mode=mode) as client:
             told = (await client.call_tool("ask", QUESTION)).structured_content
             plan = await client.call_tool("ask", {**QUESTION, "plan": True})
-        running = guarded.service.find_running(told["session"])
+        running = guarded.service.registry.get(told["session"])
         token = {"Authorization": f"Bearer {ADA}"}
         native = httpx2.post(
             f"{guarded.url}/api/plan", json=QUESTION, headers=token, timeout=60

@@ -209,8 +209,8 @@ async def result(
 
     If it is still running after `wait` seconds, its progress is shown: call again.
     """
-    session_name = await service.service.resolve_session(parameters.session)
-    running_session = service.service.find_running(session_name)
+    session_name = await service.service.registry.resolve_session(parameters.session)
+    running_session = service.service.registry.get(session_name)
     if running_session is not None:
         with anyio.move_on_after(parameters.wait):
             await running_session.wait_for_end()
@@ -227,8 +227,8 @@ async def cancel(
 
     Replies so far are stored, and `resume` continues. An ended session is unchanged.
     """
-    whole = await service.service.resolve_session(request.session)
-    running_session = service.service.find_running(whole)
+    whole = await service.service.registry.resolve_session(request.session)
+    running_session = service.service.registry.get(whole)
     if running_session is not None:
         running_session.cancel()
         await running_session.wait_for_session()

@@ -244,6 +244,8 @@ class Service:
         The history that records sessions; None: they end with the process.
     name
         Its name in the calls of its members; empty for a command.
+    registry
+        Running, recently ended and stored sessions by name.
     """
 
     def __init__(
@@ -264,7 +266,7 @@ class Service:
         self._observers = tuple(observers)
         self._clock = SystemClock()
         self._running_sessions: set[RunningSession] = set()
-        self._registry = SessionRegistry(councils.history, sessions)
+        self.registry = SessionRegistry(councils.history, sessions)
         self.is_draining = False
         self._tasks: TaskGroup
 
@@ -329,25 +331,11 @@ class Service:
         return self._seatings.profiles
 
     @property
-    def under_way(self) -> tuple[RunningSession, ...]:
-        """Running sessions, earliest first."""
-        return self._registry.under_way
-
-    @property
-    def recent_sessions(self) -> tuple[RunningSession, ...]:
-        """Running and recently ended sessions, earliest first."""
-        return self._registry.sessions
-
-    @property
     def reports(self) -> "HistoryReports":
         """The source of leaderboards and audits."""
         from witan.service.operations.reports import HistoryReports
 
         return HistoryReports(self.history, self._seatings.config)
-
-    def find_running(self, session: str) -> RunningSession | None:
-        """Return a running or recently ended session, by full name."""
-        return self._registry.get(session)
 
     async def plan(self, request: NewSessionRequest) -> tuple[Plan, Limits]:
         """Plan the calls of a request and their limits, without a call."""
@@ -420,7 +408,7 @@ class Service:
             case JudgeRequest():
                 return judge_job(self._seatings, request, hops)
             case RejudgeRequest():
-                record = await self._registry.session(request.session)
+                record = await self.registry.session(request.session)
                 return rejudge_job(self._seatings, record, request, hops)
             case RetryRequest():
                 record = await self.record_at_rest(request.session)
@@ -428,9 +416,9 @@ class Service:
 
     async def _resume(self, request: ResumeRequest, client: Client) -> RunningSession:
         """Resume an interrupted session after its last finished seat."""
-        whole = await self.resolve_session(request.session)
-        with self._registry.claim_session(whole):
-            record = await self._registry.session(whole)
+        whole = await self.registry.resolve_session(request.session)
+        with self.registry.claim_session(whole):
+            record = await self.registry.session(whole)
             if record.status != "interrupted":
                 problem = f"the session {record.id} has ended: there is nothing to resume"
                 raise NothingToCount(problem)
@@ -445,25 +433,17 @@ class Service:
 
     async def session(self, name: str) -> Session:
         """Return a redacted session by an unambiguous beginning of its name."""
-        return redact(await self.record(name))
-
-    async def record(self, name: str) -> Session:
-        """Return a session as it is recorded."""
-        return await self._registry.session(name)
-
-    async def resolve_session(self, name: str) -> str:
-        """Return the whole name of a session; ``last`` is the latest."""
-        return await self._registry.resolve_session(name)
+        return redact(await self.registry.session(name))
 
     async def forget(self, session: str) -> str | None:
         """Delete a session completely; return where its text remains, and how long."""
-        whole = await self.resolve_session(session)
-        with self._registry.claim_session(whole):
+        whole = await self.registry.resolve_session(session)
+        with self.registry.claim_session(whole):
             note = None
             if self.history is not None:
                 with suppress(UnknownName):  # it may never have been stored
                     note = (await anyio.to_thread.run_sync(self.history.forget, whole)).note
-            self._registry.drop(whole)
+            self.registry.drop(whole)
         return note
 
     async def drain(self, seconds: float) -> None:
@@ -485,14 +465,14 @@ class Service:
                 with contain_errors(_log, "older sessions could not be deleted"):
                     deletion = await anyio.to_thread.run_sync(forget_expired, history)
                     for session in deletion.sessions:
-                        self._registry.drop(session)
+                        self.registry.drop(session)
                 await anyio.sleep(RETENTION_SECONDS)
 
     async def record_at_rest(self, name: str) -> Session:
         """Return a recorded session; refuse a running one."""
-        whole = await self.resolve_session(name)
-        self._registry.check_at_rest(whole)
-        return await self._registry.session(whole)
+        whole = await self.registry.resolve_session(name)
+        self.registry.check_at_rest(whole)
+        return await self.registry.session(whole)
 
     async def _take_over(self, session: Session) -> Session:
         """Return a session as its former process, now stopped, left it."""
@@ -510,7 +490,7 @@ class Service:
         """Return the conversation so far, and its session, if any."""
         if request.parent is None:
             return tuple(Message(turn.role, turn.content) for turn in request.conversation), None
-        parent_session = await self._registry.session(request.parent)
+        parent_session = await self.registry.session(request.parent)
         check_continued(request.parent, parent_session)
         return parent_session.conversation, parent_session.id
 
@@ -588,15 +568,15 @@ class Service:
                 running_session.close(session, failure)
                 notify_over(self._observers, running_session)
                 if job.store:
-                    self._registry.retire_session(running_session)
+                    self.registry.retire_session(running_session)
                 elif running_session.has_name:
-                    self._registry.drop(running_session.id)
+                    self.registry.drop(running_session.id)
 
     def _listener(self, running_session: RunningSession, account: SessionReservation) -> Listener:
         watchers = [watch_session(observer, running_session) for observer in self._observers]
         listeners = [
             running_session.take,
-            lambda _: self._registry.keep_session(running_session),
+            lambda _: self.registry.keep_session(running_session),
             *watchers,
         ]
         return _SessionListener(running_session, account, listeners)

@@ -157,8 +157,8 @@ async def follow(
     one, the stream starts again from the beginning.
     """
     last = last_event_id or after
-    session_name = await service.resolve_session(session)
-    running_session = service.find_running(session_name)
+    session_name = await service.registry.resolve_session(session)
+    running_session = service.registry.get(session_name)
     if running_session is None:
         return stream_response(request, _stored_events(await service.session(session_name), last))
     heartbeat: float = request.app.state.settings.heartbeat_seconds
@@ -242,7 +242,7 @@ def _file(html: str, session: str) -> Response:
 async def health(service: ServiceOf) -> Response:
     """Answer 200 while questions are accepted, 503 while the server stops."""
     status: Any = "stopping" if service.is_draining else "ok"
-    answer = reply(ServerHealth(status, __version__, len(service.under_way)))
+    answer = reply(ServerHealth(status, __version__, len(service.registry.under_way)))
     answer.status_code = 503 if service.is_draining else 200
     return answer
 
@@ -257,7 +257,7 @@ async def health(service: ServiceOf) -> Response:
 async def metrics(request: Request, service: ServiceOf) -> Response:
     """Return every counter in the text format of Prometheus."""
     state = request.app.state
-    text = state.metrics.text(len(service.under_way), state.streams.open)
+    text = state.metrics.text(len(service.registry.under_way), state.streams.open)
     return Response(text, media_type=MEDIA_TYPE)
 
 

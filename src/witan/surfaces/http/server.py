@@ -362,7 +362,7 @@ async def _serve_until_signal(
         announce()
         async for _ in signals:
             break
-        under_way = service.under_way
+        under_way = service.registry.under_way
         if under_way:
             say(
                 f"stopping: {len(under_way)} running, with {grace_seconds:g} s to finish; "

@@ -399,8 +399,8 @@ async def _wait_for_result(
     call: ToolCall, session: str, wait: float | None, *, full: bool = False
 ) -> ToolReply:
     """Report progress while a session runs; then show its result."""
-    session_name = await call.service.resolve_session(session)
-    running_session = call.service.find_running(session_name)
+    session_name = await call.service.registry.resolve_session(session)
+    running_session = call.service.registry.get(session_name)
     if running_session is not None:
         with anyio.move_on_after(inf if wait is None else wait):
             await _report_progress(running_session, call.report)

@@ -236,7 +236,7 @@ async def response(
     Its name is that of the response without ``resp_``.
     """
     name = await _find_session(service, response_id)
-    record, running_session = await service.record(name), service.find_running(name)
+    record, running_session = await service.registry.session(name), service.registry.get(name)
     return reply(_past_response(request, record, running_session))
 
 
@@ -261,9 +261,9 @@ async def cancel_response(
 ) -> Response:
     """Cancel all calls of its session; an ended session stays unchanged."""
     name = await _find_session(service, response_id)
-    running_session = service.find_running(name)
+    running_session = service.registry.get(name)
     if running_session is None:
-        return reply(_past_response(request, await service.record(name), None))
+        return reply(_past_response(request, await service.registry.session(name), None))
     running_session.cancel()
     await running_session.wait_for_end()
     return reply(_past_response(request, running_session.record, running_session))
@@ -289,7 +289,7 @@ async def _find_session(service: Service, public_id: str, prefix: str = RESPONSE
     """Find the session of a response or item by full name."""
     name = public_id.removeprefix(prefix)
     with suppress(UnknownName):
-        if name != public_id and await service.resolve_session(name) == name:
+        if name != public_id and await service.registry.resolve_session(name) == name:
             return name
     raise UnknownName("response" if prefix == RESPONSE_ID else "item", public_id, ())
 

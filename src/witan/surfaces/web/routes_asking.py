@@ -223,21 +223,21 @@ def _name_seat(seat: Seat) -> str:
 
 def _latest(service: Service) -> list[ListedSession]:
     if service.history is None:
-        return latest_sessions([], service.recent_sessions, most=LATEST)
+        return latest_sessions([], service.registry.sessions, most=LATEST)
     summaries, _ = service.history.page(Search(has_events=True), LATEST)
-    return latest_sessions(summaries, service.under_way, most=LATEST)
+    return latest_sessions(summaries, service.registry.under_way, most=LATEST)
 
 
 @router.post("/sessions/{session:path}/resume")
 async def resume(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
     """Resume a session, or show it if it has already been resumed."""
     form = await read_form(request)
-    session_id = await service.resolve_session(session)
+    session_id = await service.registry.resolve_session(session)
     try:
         parameters = read_texts(ResumeRequest, form.texts, {"session": session_id})
         await service.start(parameters, client)
     except (HistoryConflict, NothingToCount):
-        running_session = service.find_running(session_id)
+        running_session = service.registry.get(session_id)
         is_running = running_session is not None and running_session.under_way
         if not is_running and (await service.session(session_id)).status == "interrupted":
             raise
@@ -259,7 +259,7 @@ async def rejudge(
 ) -> Response:
     """Have another jury judge the answers."""
     form = await read_form(request)
-    session_id = await service.resolve_session(session)
+    session_id = await service.registry.resolve_session(session)
     try:
         parameters = read_rejudging(form, session_id)
         running_session = await service.start(parameters, client, hops)
@@ -294,7 +294,7 @@ async def plan_rejudge(
 ) -> Response:
     """Describe the most that another jury would cost."""
     form = await read_form(request)
-    session_id = await service.resolve_session(session)
+    session_id = await service.registry.resolve_session(session)
     try:
         parameters = read_rejudging(form, session_id)
         planned = await _plan(planning.plan_rejudge, service, client, parameters)

@@ -104,7 +104,7 @@ async def history_page(
         "history.html",
         site=site,
         fields=fields,
-        rows=list_sessions(summaries, service.under_way),
+        rows=list_sessions(summaries, service.registry.under_way),
         reveal=reveal,
         hides=not reveal and any(each.has_events and each.leader for each in summaries),
         with_names=_link(site, {**filters, **after, "reveal": "1"}),

@@ -85,8 +85,8 @@ async def live(
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Patch a page of a running session with server-sent events."""
-    session_id = await service.resolve_session(session)
-    running_session = service.find_running(session_id)
+    session_id = await service.registry.resolve_session(session)
+    running_session = service.registry.get(session_id)
     page = partial(LivePage, show_names=reveal, site=replace(site_of(request), client=""))
     if running_session is None:
         # It ended long ago, or the server was restarted: the page shows the record.
@@ -115,7 +115,7 @@ async def state(
     A session continues when it is resumed, answered or closed, as `until` says.
     """
     try:
-        session_id = await service.resolve_session(session)
+        session_id = await service.registry.resolve_session(session)
         waits = await _waits(service, session_id, until)
     except UnknownName:  # it was deleted; its page says so
         waits = False
@@ -124,7 +124,7 @@ async def state(
 
 async def _waits(service: Service, session_id: str, until: str) -> bool:
     """Return true before a stage of a session, without reading events."""
-    running_session, history = service.find_running(session_id), service.history
+    running_session, history = service.registry.get(session_id), service.history
     under_way = running_session is not None and running_session.under_way
     if until == "resumed" and under_way:
         return False
@@ -142,8 +142,8 @@ async def _waits(service: Service, session_id: str, until: str) -> bool:
 @router.post("/sessions/{session:path}/cancel")
 async def cancel(request: Request, session: str, service: ServiceOf) -> Response:
     """Stop a session."""
-    session_id = await service.resolve_session(session)
-    running_session = service.find_running(session_id)
+    session_id = await service.registry.resolve_session(session)
+    running_session = service.registry.get(session_id)
     if running_session is not None:
         running_session.cancel()
         with suppress(WitanError):  # its page says so
@@ -155,7 +155,7 @@ async def cancel(request: Request, session: str, service: ServiceOf) -> Response
 async def forget(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
     """Delete a session, and show the remaining ones."""
     form = await read_form(request)
-    session_id = await service.resolve_session(session)
+    session_id = await service.registry.resolve_session(session)
     if (name := form.get("session")) != session_id:
         # Redirect, so that going back does not send the form again.
         reveal = {"reveal": "1"} if form.get("reveal") else {}
@@ -188,13 +188,13 @@ async def paper(  # noqa: PLR0913 - parameters of an address
     store, site, name = ServedSessions(service, client), site_of(request), person.strip()
     if not name:
         _ = store.history
-        session_id = await service.resolve_session(session)
+        session_id = await service.registry.resolve_session(session)
         known = "" if request.app.state.clients.open else client.name
         return HtmlPage(render("voter.html", site=site, session=session_id, known=known, seen=seen))
     try:
         voting_paper = await anyio.to_thread.run_sync(paper_for, store, session, name)
     except HistoryConflict:
-        running_session = service.find_running(await service.resolve_session(session))
+        running_session = service.registry.get(await service.registry.resolve_session(session))
         if running_session is None or not running_session.under_way:
             raise
         return HtmlPage(render("vote_waiting.html", site=site, session=running_session.session))
@@ -292,8 +292,8 @@ async def show(  # noqa: PLR0913 - parameters of an address
     The `weight` values belong to the `reviewer` values in order; `misnamed` is the wrong name that
     was typed to delete it.
     """
-    session_id = await service.resolve_session(session)
-    site, running_session = site_of(request), service.find_running(session_id)
+    session_id = await service.registry.resolve_session(session)
+    site, running_session = site_of(request), service.registry.get(session_id)
     if running_session is not None and running_session.under_way:
         events = (each.event for each in running_session.stream.messages_after(0))
         live = LivePage(events, show_names=reveal, site=site, mark=running_session.stream.mark)
@@ -313,7 +313,7 @@ async def show(  # noqa: PLR0913 - parameters of an address
         failure, problem = error, f"The recount failed: {word_error(request, error)}"
     if not isinstance(result, ImportedSession):
         # It no longer runs here if another process has resumed it.
-        running_session = service.find_running(session_id)
+        running_session = service.registry.get(session_id)
     follow_ups: Sequence[FollowUp] = ()
     if isinstance(result, CouncilSession):
         children = result.children

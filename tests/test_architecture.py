@@ -129,11 +129,12 @@ def test_every_broad_except_has_a_reason():
 
 
 def documented(docstring: str) -> set[str]:
-    """Names under ``Parameters`` in a docstring."""
+    """Names under ``Parameters`` in a docstring, or before a colon at the beginning of a line."""
     _, _, section = docstring.partition("\nParameters\n----------\n")
     lines = re.split(r"\n\n?[A-Z]\w+\n-{3,}", section)[0].split("\n")
     heads = [line.partition(" : ")[0] for line in lines if line and line[0] != " "]
-    return {name.strip().lstrip("*") for head in heads for name in head.split(",")}
+    heads += re.findall(r"^((?:`\w+`, )*`\w+`): ", docstring, re.MULTILINE)
+    return {name.strip().strip("*`") for head in heads for name in head.split(",")}
 
 
 def arguments_of(node: ast.AST, classes: dict[str, ast.ClassDef]) -> set[str]:

@@ -127,10 +127,7 @@ def key_of(session: str) -> int:
 def constants(files: Iterable[Path], columns: Collection[str]) -> Mapping[str, int]:
     """Return the columns with one value in all files, and the value.
 
-    Parameters
-    ----------
-    columns
-        Integer columns, because a file may truncate the minimum and maximum of text.
+    `columns`: integer columns, because a file may truncate the minimum and maximum of text.
     """
     values: dict[str, set[int | None]] = {name: set() for name in columns}
     for file in files:

@@ -295,12 +295,8 @@ def _same_session(matchups: MatchupSums, new_codes: Mapping[int, int]) -> Mappin
 def rename_matches(matches: Iterable[Match], new_codes: Mapping[int, int]) -> Iterator[Match]:
     """Merge matches under old names into one per session and pair.
 
-    Parameters
-    ----------
-    matches
-        Matches; those of a session are adjacent.
-    new_codes
-        Code of an old name → code of the current name.
+    `matches`: matches; those of a session are adjacent.
+    `new_codes`: code of an old name → code of the current name.
     """
     if not new_codes:
         yield from matches

@@ -280,19 +280,11 @@ def local_session(cores: int | None = None, settings: Mapping[str, str] = NO_SET
 def start_session(master: str | None, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
     """Start Spark, or reuse it, and log its errors alone.
 
-    Parameters
-    ----------
-    master
-        As Spark writes it; None leaves it to Spark's own configuration.
-    settings
-        Spark's own; on this machine alone they override ours.
+    `master`: where to run, as Spark writes it; None leaves it to Spark's own configuration.
+    `settings`: Spark's own; on this machine alone they override ours.
 
-    Raises
-    ------
-    HistoryError
-        If Java is missing, or Spark does not start.
-    MissingExtra
-        If pyspark is not installed.
+    Raises `HistoryError` if Java is missing, or Spark does not start; `MissingExtra` if pyspark is
+    not installed.
     """
     pyspark = _pyspark()
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
@@ -491,10 +483,7 @@ def weights_by_halves(
 
     No session contributes to its own weights, and the history is read twice, not once per session.
 
-    Parameters
-    ----------
-    aliases
-        Old name → new name of a model, in addition to those of the history.
+    `aliases`: old name → new name of a model, in addition to those of the history.
     """
     names = {**history.aliases, **aliases}
     by_session: dict[str, Mapping[str, float]] = {}
@@ -621,12 +610,8 @@ class LakeSource(Source):
 def open_lake(folder: str | Path, engine: EngineName = "duckdb") -> Iterator[LakeSource]:
     """Open a lake in an engine until the block ends.
 
-    Raises
-    ------
-    HistoryError
-        If the folder is not a lake, contains a session twice, or the engine does not start.
-    MissingExtra
-        If the engine is not installed.
+    Raises `HistoryError` if the folder is not a lake, contains a session twice, or the engine does
+    not start; `MissingExtra` if the engine is not installed.
     """
     with DuckLake(folder) if engine == "duckdb" else SparkLake(folder) as lake:
         yield LakeSource(lake)
@@ -653,12 +638,8 @@ def open_source(location: History | DuckLake | SparkLake | str | Path) -> Iterat
 def check_rule(rule: str) -> None:
     """Refuse a rule without scores of single sessions.
 
-    Raises
-    ------
-    UnknownName
-        If there is no such rule.
-    InvalidParameter
-        If it rates all sessions together, or is `auto`.
+    Raises `UnknownName` if there is no such rule; `InvalidParameter` if it rates all sessions
+    together, or is `auto`.
     """
     if rule == AUTO:
         expected = "one rule by name: auto can choose a different rule, and scale, per session"

@@ -250,14 +250,8 @@ class WindowSums:
     def tables(self, *kinds: type[Any], rule: str = "", human: int = 0) -> Tables:
         """Sum several tables in parallel, from the same rows if possible.
 
-        Parameters
-        ----------
-        kinds
-            Tables of `witan.core.stats.sums`.
-        rule
-            Rule of the standings.
-        human
-            Ballots behind standings and matchups: 1 for people's, 0 for models'.
+        `kinds`: tables of `witan.core.stats.sums`.
+        `human`: ballots behind standings and matchups: 1 for people's, 0 for models'.
         """
         params: dict[str, int | str] = {"rule": rule, "human": human}
         needed_queries = [query for query in _QUERIES if not query.fills.keys().isdisjoint(kinds)]
@@ -283,10 +277,7 @@ class WindowSums:
 
         Added to the standings, they leave one score, the mean, and one standing per session.
 
-        Parameters
-        ----------
-        current_codes
-            Code → current code, for models renamed and those with their current name.
+        `current_codes`: code → current code, for models renamed and those with their current name.
         """
         cases = " ".join(
             f"WHEN {int(old)} THEN {int(new)}" for old, new in sorted(current_codes.items())

@@ -216,14 +216,9 @@ def _check_final_answers(database: Database, session: str) -> None:
 def prepare_paper(history: "History", session: str, person: str) -> Paper:
     """Prepare a person's paper for a session.
 
-    Raises
-    ------
-    UnknownName
-        If there is no such session.
-    HistoryConflict
-        If its answers are not complete, or fewer than two are stored.
-    InvalidBallot
-        If the name is already that of another person, a seat, or all people together.
+    Raises `UnknownName` if there is no such session; `HistoryConflict` if its answers are not
+    complete, or fewer than two are stored; `InvalidBallot` if the name is already that of another
+    person, a seat, or all people together.
     """
     check_voter(person)
     about = history.summary(session)
@@ -267,17 +262,10 @@ def read_vote(
 ) -> HumanVote:
     """Read a ranking by labels, with the paper's code, or by names.
 
-    Parameters
-    ----------
-    names
-        Name to candidate, if the voter knows candidates by other names than the history.
+    `names`: name to candidate, if the voter knows candidates by other names than the history.
 
-    Raises
-    ------
-    InvalidBallot
-        If it does not rank every candidate once.
-    InvalidParameter
-        If it is by labels and `code` is missing or belongs to another paper.
+    Raises `InvalidBallot` if it does not rank every candidate once; `InvalidParameter` if it is by
+    labels and `code` is missing or belongs to another paper.
     """
     candidate_by_name = {name: name for name in paper.sheet.candidates} if names is None else names
     if code is None and ranks_names(ranking, paper.sheet, candidate_by_name):
@@ -483,16 +471,11 @@ def check_votes(
 ) -> None:
     """Refuse people's ballots incompatible with the stored ones.
 
-    Parameters
-    ----------
-    seats
-        Seats, or candidates, with an answer.
+    `seats`: seats, or candidates, with an answer.
 
-    Raises
-    ------
-    InvalidBallot
-        If one cannot be read back, is not a person's, belongs to another session, names an unknown
-        answer, is cast under the name of a candidate, or is its reviewer's second ballot.
+    Raises `InvalidBallot` if one cannot be read back, is not a person's, belongs to another
+    session, names an unknown answer, is cast under the name of a candidate, or is its reviewer's
+    second ballot.
     """
     _check_readable(new)
     candidate_names = {

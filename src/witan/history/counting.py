@@ -37,15 +37,9 @@ def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
     standing only reports the ballots. A model is named by the source of its seat; a model passed
     as an object is named by its seat.
 
-    Parameters
-    ----------
-    votes
-        People's later votes on the answers.
+    `votes`: people's later votes on the answers.
 
-    Raises
-    ------
-    TooLarge, InvalidParameter
-        If people's ballots cannot be counted.
+    Raises `TooLarge` or `InvalidParameter` if people's ballots cannot be counted.
     """
     ballots = session_ballots(session, votes)
     return entries_of(ballots, rules=_rules(session), settings=session.settings)
@@ -248,10 +242,7 @@ def count_sessions(
 ) -> list[SessionRows]:
     """Count closed sessions together; if one fails, count each alone.
 
-    Parameters
-    ----------
-    counts
-        Session to the count behind its outcome, for sessions whose count is known.
+    `counts`: session to the count behind its outcome, for sessions whose count is known.
     """
     cast = [session_ballots(session, count=counts.get(session.id)) for session in sessions]
     entries: Sequence[Entries | None]

@@ -185,10 +185,7 @@ def _delete_imports(database: Database, digests: Collection[str]) -> None:
 def _delete_names(database: Database, people: Sequence[int]) -> None:
     """Delete the names of people without any other vote.
 
-    Parameters
-    ----------
-    people
-        Codes in ascending order, in which writers lock them too.
+    `people`: codes in ascending order, in which writers lock them too.
     """
     for block in blocks(people, BLOCK_SIZE):
         codes, params = in_list(block)

@@ -47,12 +47,7 @@ MAX_NAMES_COMPARED = 200
 def require_session(database: Database, session: str) -> tuple[Any, ...]:
     """Return a session's time, category, simulated, status, source and rule.
 
-    Raises
-    ------
-    UnknownName
-        If there is no such session.
-    InvalidParameter
-        If the name is not text.
+    Raises `UnknownName` if there is no such session; `InvalidParameter` if the name is not text.
     """
     sql = (
         "SELECT at_us, category, simulated, status, source, rule FROM sessions"
@@ -88,10 +83,7 @@ def find_session(database: Database, session: str) -> "Session | None":
 def find_damage(database: Database, on_session: Callable[[int], None] | None = None) -> str | None:
     """Read each session and its ballots; return why one cannot be read, or None.
 
-    Parameters
-    ----------
-    on_session
-        Called before each session with the number of earlier ones.
+    `on_session`: called before each session with the number of earlier ones.
     """
     sql = "SELECT MIN(session) FROM sessions WHERE session > :session"
     session, n_read = "", 0

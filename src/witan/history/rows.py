@@ -69,10 +69,7 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 def to_microseconds(at: datetime) -> int:
     """Convert a time to microseconds of UTC since 1970, exactly.
 
-    Raises
-    ------
-    InvalidParameter
-        If it has no time zone.
+    Raises `InvalidParameter` if it has no time zone.
     """
     if at.tzinfo is None:
         raise InvalidParameter("a time", str(at), "a time with its zone, such as datetime.now(UTC)")

@@ -459,10 +459,7 @@ def open_database(
 ) -> Database:
     """Open the history at a location; migrate it if needed.
 
-    Parameters
-    ----------
-    reading
-        Open for reading only: nothing is created, and a protected file is not written to.
+    `reading`: open for reading only: nothing is created, and a protected file is not written to.
     """
     place = parse_location(url)
     if isinstance(place, str):
@@ -485,10 +482,7 @@ def damage_error(
 ) -> HistoryError:
     """Copy a damaged file, and return the error about it.
 
-    Parameters
-    ----------
-    is_readable
-        True if the file can still be opened and its sessions exported.
+    `is_readable`: true if the file can still be opened and its sessions exported.
     """
     damage = problem if problem.startswith("is damaged") else f"is damaged: {problem}"
     try:
@@ -724,10 +718,7 @@ def has_no_log(path: Path) -> bool:
 def open_read_only(path: Path, wait: float, *, is_full: bool = False) -> SqliteDatabase:
     """Open a write-protected file without any change.
 
-    Parameters
-    ----------
-    is_full
-        True if the file is writable and needs no log, but its disk is full.
+    `is_full`: true if the file is writable and needs no log, but its disk is full.
     """
     try:
         return _open_in_mode(path, wait, "ro&immutable=1" if is_full else _mode(path))

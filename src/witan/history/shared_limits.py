@@ -93,10 +93,7 @@ WHERE batch = :batch AND reserved_calls > 0 ORDER BY session
 def require_server(history: History) -> PostgresDatabase:
     """Return a history's server, with the tables of shared limits.
 
-    Raises
-    ------
-    HistoryError
-        If the history is a file, which other machines cannot open.
+    Raises `HistoryError` if the history is a file, which other machines cannot open.
     """
     database = history.database
     if not isinstance(database, PostgresDatabase):

@@ -366,10 +366,7 @@ async def list_models(
 ) -> tuple[ListedModel, ...]:
     """Request the list of models, in its own order.
 
-    Parameters
-    ----------
-    folder
-        Prefix of listed ids that calls omit.
+    `folder`: prefix of listed ids that calls omit.
     """
     if key is not None and not (key.isascii() and key.isprintable()):
         raise ModelError(name, "has a key with invalid characters")

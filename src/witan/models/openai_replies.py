@@ -108,10 +108,7 @@ _PERMANENT_WORDS = (
 def read_json(text: str | bytearray) -> Any:
     """Parse JSON, NaN and half characters included.
 
-    Raises
-    ------
-    ValueError, RecursionError
-        If it is not JSON, or nested too deeply.
+    Raises `ValueError` or `RecursionError` if it is not JSON, or nested too deeply.
     """
     try:
         return orjson.loads(text)

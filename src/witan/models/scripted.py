@@ -422,12 +422,8 @@ class Demonstration:
 def demonstration(*, fast: bool, degraded: bool = False) -> Demonstration:
     """Seat the scripts of the demonstration.
 
-    Parameters
-    ----------
-    fast
-        Play the scripts without their pauses.
-    degraded
-        Seat a reviewer that never casts a ballot, so that the session ends degraded.
+    `fast`: play the scripts without their pauses.
+    `degraded`: seat a reviewer that never casts a ballot, so that the session ends degraded.
     """
     name_of_degraded = {ABSTAINER: f"{ABSTAINER}-degraded"} if degraded else {}
     return Demonstration(

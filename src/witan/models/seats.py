@@ -99,10 +99,7 @@ def parse_seat(
 ) -> SeatSpec:
     """Parse a seat.
 
-    Parameters
-    ----------
-    origin, key
-        File and key that errors name.
+    `origin`, `key`: file and key that errors name.
     """
     match = _NAMED_SEAT.fullmatch(text)
     name, source = (match[1], match[2].strip()) if match else ("", text.strip())
@@ -335,19 +332,10 @@ def seat(
 ) -> Member:
     """Make the member of a named seat.
 
-    Parameters
-    ----------
-    connections, providers
-        Shared with other seats, and closed by their owner.
+    `connections`, `providers`: shared with other seats, and closed by their owner.
 
-    Raises
-    ------
-    MissingKey
-        If it needs a key that no variable contains.
-    ConfigError
-        If its script cannot be read.
-    NoCouncil
-        If it is a program that runs this council.
+    Raises `MissingKey` if it needs a key that no variable contains; `ConfigError` if its script
+    cannot be read; `NoCouncil` if it is a program that runs this council.
     """
     return Member(
         name=spec.name,

@@ -179,10 +179,7 @@ _REDACTORS: dict[type, Callable[[Any], Any]] = {}
 def redact(result: T) -> T:
     """Redact a result by its type, for clients of a server.
 
-    Raises
-    ------
-    TypeError
-        If nothing declares what clients may see of exactly this type.
+    Raises `TypeError` if nothing declares what clients may see of exactly this type.
     """
     answer: T = _redactor(type(result))(result)
     return answer
@@ -224,15 +221,9 @@ def operation(
 ) -> Callable[[Callable[[Any, P], R]], Operation[P, R]]:
     """Declare an operation with the name and the types of its handler.
 
-    Parameters
-    ----------
-    route
-        Method and path, such as ``GET /sessions``.
+    `route`: method and path, such as ``GET /sessions``.
 
-    Raises
-    ------
-    TypeError
-        If its result is neither redacted nor public.
+    Raises `TypeError` if its result is neither redacted nor public.
     """
     method, path = route.split()
 

@@ -508,19 +508,11 @@ def seat_council(
 
     It also works inside a running event loop.
 
-    Parameters
-    ----------
-    chairmen, procedure, jury
-        Instead of the configured ones.
-    history, teacher, progress
-        As for `Council`.
+    `chairmen`, `procedure`, `jury`: instead of the configured ones.
+    `history`, `teacher`, `progress`: as for `Council`.
 
-    Raises
-    ------
-    NoCouncil
-        If too few are configured, or none and nothing is found.
-    ConfigError, MissingKey
-        If a setting is not accepted, or a seat's key is missing.
+    Raises `NoCouncil` if too few are configured, or none and nothing is found; `ConfigError` or
+    `MissingKey` if a setting is not accepted, or a seat's key is missing.
     """
     arranged = procedure_of(config) if procedure is None else procedure
     config_seats = config
@@ -568,10 +560,7 @@ def with_list_prices(config: "Config", environment: Mapping[str, str]) -> "Confi
 def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredCouncil":
     """Return the configured seats, or else those of `find_council`.
 
-    Raises
-    ------
-    NoCouncil
-        If only one member or juror is configured, or none and nothing is found.
+    Raises `NoCouncil` if only one member or juror is configured, or none and nothing is found.
     """
     from witan.service.council_discovery import DiscoveredCouncil, find_council
 

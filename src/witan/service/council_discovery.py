@@ -94,10 +94,7 @@ class ProviderModels:
 def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) -> ProviderModels:
     """Order chat models: plain and new ones first, makers in turn.
 
-    Parameters
-    ----------
-    free
-        Whether the provider is a server on this machine, whose models cost nothing.
+    `free`: whether the provider is a server on this machine, whose models cost nothing.
     """
     provider_models = ProviderModels()
     makers: dict[str, list[ListedModel]] = {}
@@ -511,14 +508,8 @@ def draft(
 ) -> Draft:
     """Write the configuration of these members.
 
-    Parameters
-    ----------
-    ceiling
-        Ceiling in US dollars; None: the highest cost when nothing fails.
-    is_trusted
-        Whether the file may have prices, as the user's own may.
-    lengths
-        Expected lengths of replies.
+    `ceiling`: ceiling in US dollars; None: the highest cost when nothing fails.
+    `is_trusted`: whether the file may have prices, as the user's own may.
     """
     prices = {spec.name: spec.price or price_of_seat(spec, environment) for spec in seats}
     plan = make_plan(

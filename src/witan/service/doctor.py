@@ -325,10 +325,8 @@ def diagnose_history(
 ) -> HistoryFinding:
     """Check the whole configured history, without creating it.
 
-    Parameters
-    ----------
-    on_session
-        Called before each session of the history is read, with the number of earlier ones.
+    `on_session`: called before each session of the history is read, with the number of earlier
+    ones.
     """
     whole, place = history_place(config), _write_place(config)
     finding = HistoryFinding(place, config.history.enabled)

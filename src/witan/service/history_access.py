@@ -121,10 +121,7 @@ def history_place(config: "Config") -> str:
 def history_exists(place: str) -> bool:
     """Check whether a history file exists; servers are assumed to exist.
 
-    Raises
-    ------
-    HistoryError
-        If a folder on the path is not readable.
+    Raises `HistoryError` if a folder on the path is not readable.
     """
     from witan.history import parse_location
 
@@ -145,12 +142,7 @@ def history_exists(place: str) -> bool:
 def open_history(config: "Config", lock_wait: "LockWait", *, reading: bool = False) -> "History":
     """Open the configured history.
 
-    Parameters
-    ----------
-    lock_wait
-        How long to wait for other processes.
-    reading
-        Whether to open it only for reading, which neither creates nor changes it.
+    `reading`: whether to open it only for reading, which neither creates nor changes it.
     """
     from witan.history import History
 
@@ -196,12 +188,8 @@ def open_recording(
 ) -> RecordingPlace | None:
     """Open the history for a session; None without recording.
 
-    Parameters
-    ----------
-    file
-        The named configuration file, if any.
-    say
-        Called with a sentence about waiting.
+    `file`: the named configuration file, if any.
+    `say`: called with a sentence about waiting.
     """
     settings = config.history
     if not settings.enabled and not settings.by_option:

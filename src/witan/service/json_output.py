@@ -77,12 +77,8 @@ def record_type(
 ) -> Any:
     """Make a JSON object's type from a class, for its schema.
 
-    Parameters
-    ----------
-    optional
-        Names of optional fields, with the defaults of the class.
-    own
-        Types of additional fields, or of fields with another type.
+    `optional`: names of optional fields, with the defaults of the class.
+    `own`: types of additional fields, or of fields with another type.
     """
     field_by_name = {each.name: each for each in fields(source)}
     getters = {

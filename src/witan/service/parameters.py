@@ -303,10 +303,7 @@ class Parameter:
 def parameters_of(declaration: type[Parameters]) -> tuple[Parameter, ...]:
     """List a dataclass's parameters in order, those of groups in place.
 
-    Raises
-    ------
-    TypeError
-        If a field has no `Doc`, or a type that no option could have.
+    Raises `TypeError` if a field has no `Doc`, or a type that no option could have.
     """
     return _parameters(cast("Any", declaration))
 
@@ -343,12 +340,8 @@ def make_parameters(declaration: type[P], values: Mapping[str, Any]) -> P:
 def validate_parameters(declaration: type[T], values: object) -> T:
     """Validate foreign data as the parameters of a dataclass.
 
-    Raises
-    ------
-    ValidationError
-        If a value is not of its type, or out of bounds.
-    WitanError
-        If the dataclass itself refuses them.
+    Raises `ValidationError` if a value is not of its type, or out of bounds; `WitanError` if the
+    dataclass itself refuses them.
     """
     from pydantic import ValidationError
 
@@ -531,13 +524,9 @@ def read_texts(
 ) -> P:
     """Read parameters from texts; an empty text sets nothing.
 
-    Parameters
-    ----------
-    texts
-        Name to texts; several, or lines, if a parameter takes many values; ``NAME=VALUE`` for
-        mappings. Unknown names are ignored.
-    values
-        Parameters already read.
+    `texts`: name to texts; several, or lines, if a parameter takes many values; ``NAME=VALUE`` for
+    mappings. Unknown names are ignored.
+    `values`: parameters already read.
     """
     from pydantic import ValidationError
 

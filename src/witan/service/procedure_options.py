@@ -66,10 +66,7 @@ class CouncilOptions(CountOptions, total=False):
 def build_procedure(options: Mapping[str, Any]) -> Procedure:
     """Assemble a procedure.
 
-    Parameters
-    ----------
-    options
-        As `CouncilOptions`, and the parameters of the rule.
+    `options`: as `CouncilOptions`, and the parameters of the rule.
     """
     check_type("rule", options.get("rule", AUTO), str)
     rule = options.get("rule", AUTO)

@@ -340,10 +340,7 @@ class SessionRecorder:
     async def begin(self, opening: SessionOpened) -> None:
         """Store the opening of a session; resuming it continues the recording.
 
-        Raises
-        ------
-        HistoryError
-            If it is not stored, or a session has this name.
+        Raises `HistoryError` if it is not stored, or a session has this name.
         """
         if self._history is not None:
             recording = self._history.recording()
@@ -359,10 +356,7 @@ class SessionRecorder:
     async def claim(self, session: Session) -> None:
         """Take over the stored record of an interrupted session.
 
-        Raises
-        ------
-        HistoryConflict
-            If the stored record has ended, has more events, or differs.
+        Raises `HistoryConflict` if the stored record has ended, has more events, or differs.
         """
         begun = session.id in self._open_recordings
         if self._history is not None and not begun:

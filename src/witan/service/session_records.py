@@ -146,10 +146,7 @@ def imported_outcomes(
     other sessions. Unless `kind` is among the requested settings, people's ballots count only if no
     model voted, as in every session.
 
-    Parameters
-    ----------
-    names
-        Name in the history to its name in the session, where they differ.
+    `names`: name in the history to its name in the session, where they differ.
     """
     all_ballots = session_import.ballots
     reviewers = list(dict.fromkeys(ballot.reviewer for ballot in all_ballots))

@@ -278,10 +278,7 @@ class BallotSettings(CountingSettings):
     def without_effect(self, rules: Collection[str], ties: str = "contrast") -> tuple[str, ...]:
         """List settings without effect on these rules, a sentence each.
 
-        Parameters
-        ----------
-        ties
-            The default test of differences.
+        `ties`: the default test of differences.
         """
         names = []
         if self.reliability is not None and "weighted_borda" not in rules:

@@ -50,10 +50,7 @@ def trust_line(outcome: Outcome, *, decision: bool = False) -> str:
 
     With a history it names the sessions that the prior and the shared error come from.
 
-    Parameters
-    ----------
-    decision
-        Whether a preceding verdict already names the leader.
+    `decision`: whether a preceding verdict already names the leader.
     """
     lead = () if decision else (_tie_text(outcome), _flips_sentence(outcome))
     parts = [_vote_counts(outcome), *lead, _worth(outcome)]

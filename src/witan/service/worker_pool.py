@@ -31,10 +31,7 @@ async def run_counting(work: Callable[[], T], pool: Pool = "history") -> T:
 
     A cancelled caller frees its thread at the next `check_wanted` of the work.
 
-    Raises
-    ------
-    Busy
-        If all counting was cancelled.
+    Raises `Busy` if all counting was cancelled.
     """
     under_way = _get_pool(_under_way, _Activity)
     stopping = Busy("the server is about to stop", "ask again when it is back", 5)

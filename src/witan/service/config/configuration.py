@@ -86,15 +86,10 @@ def read_seats(
 
     A chairman may be its own seat, or the name of another.
 
-    Parameters
-    ----------
-    has_new_members
-        Whether the members come from a stronger source than the chairmen.
+    `has_new_members`: whether the members come from a stronger source than the chairmen.
 
-    Raises
-    ------
-    ConfigError
-        If one is not written like a seat, two share a name, or a juror has a member's name.
+    Raises `ConfigError` if one is not written like a seat, two share a name, or a juror has a
+    member's name.
     """
     members = name_seats(list(_read_specs(settings, ("members",))))
     _check_apart(settings, members, "members")
@@ -332,10 +327,7 @@ def _profile(name: str, settings: Iterable[Setting]) -> ProfileSettings:
 def settings_of(settings: Iterable[Setting], name: str) -> tuple[Setting, ...]:
     """Return the settings of a profile; of the empty name, none.
 
-    Raises
-    ------
-    UnknownName
-        If there is no such profile; it names the nearest one.
+    Raises `UnknownName` if there is no such profile; it names the nearest one.
     """
     if not name:
         return ()
@@ -380,10 +372,8 @@ def check_name(setting: Setting) -> None:
 def refuse_untrusted(setting: Setting) -> None:
     """Refuse settings that a discovered file may not contain.
 
-    Raises
-    ------
-    ConfigError
-        If it runs a program, or sets destinations of keys or sessions, prices, or clients.
+    Raises `ConfigError` if it runs a program, or sets destinations of keys or sessions, prices, or
+    clients.
     """
     if setting.key[0] == "providers" and setting.key[2] in ("key", "url"):
         raise _distrust_error(
@@ -511,10 +501,7 @@ class Config:
     def serve(self) -> ServeSettings:
         """Settings of the server.
 
-        Raises
-        ------
-        ConfigError
-            If it is unclear who may ask.
+        Raises `ConfigError` if it is unclear who may ask.
         """
         return serve_settings(self.settings)
 
@@ -641,21 +628,12 @@ def profile_config(
 ) -> Config:
     """Return the configuration under another profile, or without one.
 
-    Parameters
-    ----------
-    overrides
-        Key to value, stronger than everything else; earlier overrides still hold.
-    directory
-        Base of relative paths among them, by default the current directory.
-    origin
-        Who overrides, for origins and errors.
+    `overrides`: key to value, stronger than everything else; earlier overrides still hold.
+    `directory`: base of relative paths among them, by default the current directory.
+    `origin`: who overrides, for origins and errors.
 
-    Raises
-    ------
-    ConfigError
-        If a value is not accepted; it names its file or variable, and the key.
-    UnknownName
-        If there is no such profile or setting.
+    Raises `ConfigError` if a value is not accepted; it names its file or variable, and the key;
+    `UnknownName` if there is no such profile or setting.
     """
     start = Path.cwd() if directory is None else directory
     try:

@@ -126,10 +126,8 @@ def read_environment(
 ) -> tuple[Setting, ...]:
     """Read settings from ``WITAN_…`` variables; empty ones set nothing.
 
-    Parameters
-    ----------
-    keys
-        Variables that hold a key, whatever their prefix; those named by other variables are added.
+    `keys`: variables that hold a key, whatever their prefix; those named by other variables are
+    added.
     """
     variables = [
         name

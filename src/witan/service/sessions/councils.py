@@ -315,10 +315,7 @@ class Councils:
     ) -> Council:
         """Return the council of a session, with today's keys.
 
-        Parameters
-        ----------
-        max_cost_usd, max_calls
-            Ceilings that replace the session's own.
+        `max_cost_usd`, `max_calls`: ceilings that replace the session's own.
         """
         opening = session.opening
         for base in (*self._councils.values(), *self._juries.values()):

@@ -103,10 +103,7 @@ class SessionJob:
         It is exact for a question without debate rounds, and for another jury with one order;
         otherwise it may be too low, because unknown prompts count as nothing.
 
-        Parameters
-        ----------
-        most
-            The client's ceiling for each session, or None.
+        `most`: the client's ceiling for each session, or None.
         """
         seats = (*council.members, *council.jury, *council.chairmen)
         prices = {seat.name: seat.price for seat in seats}
@@ -286,17 +283,11 @@ class Service:
 
         Running sessions at its end are interrupted and can be resumed.
 
-        Parameters
-        ----------
-        ledger
-            Spending of clients; None: kept in memory only.
-        most
-            Maximum number of concurrent sessions.
-        local
-            Whether it is one command, not a server: its name is not sent with calls, and expired
-            sessions are deleted after a session only, not hourly.
-        sessions
-            Sessions from files, which operations find by name like those of the history.
+        `ledger`: spending of clients; None: kept in memory only.
+        `most`: maximum number of concurrent sessions.
+        `local`: whether it is one command, not a server: its name is not sent with calls, and
+        expired sessions are deleted after a session only, not hourly.
+        `sessions`: sessions from files, which operations find by name like those of the history.
         """
         clock = SystemClock()
         client_limits = ClientLimits(Ledger(clock) if ledger is None else ledger, clock)
@@ -364,19 +355,11 @@ class Service:
     ) -> RunningSession:
         """Start a session as requested; it runs without any reader.
 
-        Parameters
-        ----------
-        parent
-            Session that a question continues, if the request names none.
-        store
-            False: it is not recorded, and lost after its end.
+        `parent`: session that a question continues, if the request names none.
+        `store`: whether it is recorded; otherwise it is lost after its end.
 
-        Raises
-        ------
-        WitanError
-            If it cannot be started.
-        Busy
-            If too many sessions are running, or the client has reached its limit.
+        Raises `WitanError` if it cannot be started; `Busy` if too many sessions are running, or the
+        client has reached its limit.
         """
         if isinstance(request, ResumeRequest):
             return await self._resume(request, client)
@@ -615,13 +598,7 @@ async def open_service(
     *,
     spending_path: Path | None = None,
 ) -> AsyncGenerator[Service, None]:
-    """Open a server's service, with tracing if the environment configures it.
-
-    Parameters
-    ----------
-    spending_path
-        File of clients' spending, or None.
-    """
+    """Open a server's service, with tracing if the environment configures it."""
     from witan.service.telemetry import SpanExport, Spans, is_configured
 
     with Ledger(SystemClock(), spending_path) as ledger:

@@ -165,14 +165,9 @@ class TextRun(StreamMessage):
 def resume_point(messages: Sequence[StreamMessage], last: str, mark: str | None = None) -> int:
     """Return the number of a reader's last event; 0 if unsure.
 
-    Parameters
-    ----------
-    messages
-        In order.
-    last
-        The `StreamMessage.id` that the reader received last, or its number alone.
-    mark
-        Mark of the pieces of text in this stream.
+    `messages`: the messages so far, in order.
+    `last`: the `StreamMessage.id` that the reader received last, or its number alone.
+    `mark`: mark of the pieces of text in this stream.
     """
     number, dash, mark_text = last.partition("-")
     if not (number.isascii() and number.isdecimal()):

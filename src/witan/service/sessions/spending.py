@@ -140,10 +140,7 @@ class Ledger:
     def name(self, reservation: ReservedAmount, session: str | None, before_usd: float) -> None:
         """Name the session with the actual cost, before any call.
 
-        Parameters
-        ----------
-        before_usd
-            Cost of that session before it was resumed.
+        `before_usd`: cost of that session before it was resumed.
         """
         reservation_of_session = replace(reservation, session=session, before_usd=before_usd)
         self._write_line(
@@ -387,11 +384,8 @@ class SessionReservation:
     async def await_record(self, session: str, *, is_recorded: bool) -> None:
         """Wait until the reservation, its calls and its session are durable.
 
-        Parameters
-        ----------
-        is_recorded
-            Whether the history has the whole session so far; if not, the full reservation counts
-            after a crash.
+        `is_recorded`: whether the history has the whole session so far; if not, the full
+        reservation counts after a crash.
         """
         if self._reservation is None:
             return
@@ -451,10 +445,7 @@ class ClientLimits:
     def session_ceiling(self, client: Client) -> float | None:
         """Return the client's ceiling for a session; None without a limit.
 
-        Raises
-        ------
-        Busy
-            If its limit is spent, or the rest is reserved.
+        Raises `Busy` if its limit is spent, or the rest is reserved.
         """
         if client.daily_usd is None:
             return client.max_cost_usd
@@ -466,10 +457,7 @@ class ClientLimits:
     def check(self, client: Client, least_usd: float) -> None:
         """Refuse a session whose first call exceeds the remaining budget.
 
-        Parameters
-        ----------
-        least_usd
-            Highest cost of its cheapest call.
+        `least_usd`: highest cost of its cheapest call.
         """
         if client.daily_usd is None:
             return

@@ -29,10 +29,7 @@ async def wait_for_signal() -> None:
 def run_until_signal(work: Callable[[], Awaitable[T]]) -> T:
     """Run some work in an event loop; a signal that ends the command cancels it.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        If the work was cancelled.
+    Raises `KeyboardInterrupt` if the work was cancelled.
     """
     results: list[T] = []
     failures: list[WitanError | OSError] = []

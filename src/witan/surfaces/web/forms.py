@@ -79,14 +79,9 @@ def form_fields(
 ) -> tuple[Field, ...]:
     """Make a filled-in field for each parameter that a dataclass declares.
 
-    Parameters
-    ----------
-    choices
-        Names to choose from if the declaration does not list them.
-    unchosen
-        Text for an empty choice, if the declaration has no default.
-    exclude
-        Parameters with a separate field on the page.
+    `choices`: names to choose from if the declaration does not list them.
+    `unchosen`: text for an empty choice, if the declaration has no default.
+    `exclude`: parameters with a separate field on the page.
     """
     return tuple(
         _field(each, values.get(each.name, ""), choices.get(each.name, ()), unchosen)

@@ -558,16 +558,10 @@ async def follow_live(
 ) -> AsyncGenerator[bytes, None]:
     """Yield patches as server-sent events until the stream ends; then ``end``.
 
-    Parameters
-    ----------
-    stream
-        All events of the session; patches need its past.
-    feed
-        The shared patches; the first reader renders them for all.
-    after
-        The number of the last event on the reader's page.
-    problem
-        Returns a problem to report at the end.
+    `stream`: all events of the session; patches need its past.
+    `feed`: the shared patches; the first reader renders them for all.
+    `after`: the number of the last event on the reader's page.
+    `problem`: returns a problem to report at the end.
     """
     heartbeat_at = anyio.current_time() + heartbeat_seconds
     n_read: int | None = None

@@ -308,14 +308,9 @@ def render_html(
 ) -> Markup:
     """Render a text as HTML, with the labels in `anchors` as links.
 
-    Parameters
-    ----------
-    unresolved_labels
-        Labels without an answer, to be marked.
-    key
-        Prefix of the ids of its footnotes; empty: no footnotes, and no colours in code.
-    top_heading
-        The level of its first headings, one below the page's.
+    `unresolved_labels`: labels without an answer, to be marked.
+    `key`: prefix of the ids of its footnotes; empty: no footnotes, and no colours in code.
+    `top_heading`: the level of its first headings, one below the page's.
     """
     parser = _parser(has_footnotes=bool(key))
     env = {"docId": key, "code_chars": MAX_TEXT_CHARS if key else 0}

@@ -237,16 +237,10 @@ def render_session(
 ) -> str:
     """Render a finished, interrupted or imported session.
 
-    Parameters
-    ----------
-    show_names, recount
-        As `session_page` takes them.
-    problem
-        A problem that is not in its record.
-    misnamed
-        The wrong name that was typed to delete it; may be empty.
-    follow_ups
-        The sessions that continue it.
+    `show_names`, `recount`: as `session_page` takes them.
+    `problem`: a problem that is not in its record.
+    `misnamed`: the wrong name that was typed to delete it; may be empty.
+    `follow_ups`: the sessions that continue it.
     """
     page = session_page(result, show_names=show_names, recount=recount)
     talk = conversation_of(

@@ -138,13 +138,15 @@ def documented(docstring: str) -> set[str]:
 
 
 def arguments_of(node: ast.AST, classes: dict[str, ast.ClassDef]) -> set[str]:
-    """Arguments of a function; of a class its fields, those of `__init__`, and those inherited."""
+    """Arguments of a function; of a class its fields and attributes, with those inherited."""
     if isinstance(node, ast.ClassDef):
         bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
         names = {getattr(base, "id", getattr(base, "attr", "")) for base in bases} - {node.name}
         inner = [classes[name] for name in names & classes.keys()]
         inner += [n for n in node.body if getattr(n, "name", "") in ("__init__", "__new__")]
         fields = {n.target.id for n in node.body if isinstance(n, ast.AnnAssign)}
+        stored = (n for n in ast.walk(node) if isinstance(n, ast.Attribute))
+        fields |= {n.attr for n in stored if isinstance(n.ctx, ast.Store)}
         return fields.union(*(arguments_of(each, classes) for each in inner))
     return {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
 

@@ -56,12 +56,8 @@ _OVERALL = -1
 class LakeEngine(ABC):
     """A lake open in an engine until the block ends.
 
-    Parameters
-    ----------
-    folder
-        The lake, or its path.
-    engine
-        The name of the engine in messages.
+    `folder`: the lake, or its path.
+    `engine`: the name of the engine in messages.
     """
 
     def __init__(self, folder: str | Path | Lake, engine: str) -> None:
@@ -525,14 +521,9 @@ WAIT_SECONDS = 10.0
 class Source:
     """A source of sessions to sum.
 
-    Attributes
-    ----------
-    location
-        Its location or name, without a password.
-    name
-        The engine: ``sqlite``, ``postgresql``, ``duckdb`` or ``spark``.
-    engine
-        SQL over its views.
+    `location`: its location or name, without a password.
+    `name`: the engine: ``sqlite``, ``postgresql``, ``duckdb`` or ``spark``.
+    `engine`: SQL over its views.
     """
 
     location: str

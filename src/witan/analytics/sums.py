@@ -52,10 +52,7 @@ BLOCK_ROWS = 40_000
 class RunningSums(Generic[Table]):
     """A growing table, reduced to one row per key when large.
 
-    Parameters
-    ----------
-    kind
-        The table; columns missing from a query are zero.
+    `kind`: the table; columns missing from a query are zero.
     """
 
     def __init__(self, kind: type[Table]) -> None:
@@ -545,10 +542,7 @@ _FORMAT = 3
 class _Packed(NamedTuple):
     """Return columns in their narrowest types, in the order of buckets.
 
-    Parameters
-    ----------
-    states
-        Bucket to the state of its sessions; a bucket may have no rows.
+    `states`: bucket to the state of its sessions; a bucket may have no rows.
     """
 
     states: Mapping[int, int]

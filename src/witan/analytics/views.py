@@ -319,12 +319,8 @@ class Query(NamedTuple):
 class SumQuery(NamedTuple):
     """A query of sums by bucket and other keys, additive over windows.
 
-    Parameters
-    ----------
-    sql
-        ``{window}`` is replaced by the conditions on the sessions.
-    by_span
-        Whether it needs so much memory that a lake is summed span by span.
+    `sql`: ``{window}`` is replaced by the conditions on the sessions.
+    `by_span`: whether it needs so much memory that a lake is summed span by span.
     """
 
     sql: str
@@ -402,10 +398,7 @@ class SqlEngine:
 
     Inside ``with database.snapshot()`` several queries read one consistent state.
 
-    Parameters
-    ----------
-    sessions_at_once
-        Number of sessions in each span.
+    `sessions_at_once`: number of sessions in each span.
     """
 
     def __init__(self, database: Database, *, sessions_at_once: int = SESSIONS_AT_ONCE) -> None:

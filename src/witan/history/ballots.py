@@ -81,16 +81,8 @@ if TYPE_CHECKING:
 class Paper:
     """The blind paper of one person.
 
-    Parameters
-    ----------
-    texts
-        Label to answer, in the order of the sheet, with names of models masked.
-    files
-        Names of the files of the question.
-    absent
-        Number of candidates without a stored answer, which are left out.
-    earlier
-        The person's earlier ballot, if any.
+    `texts`: label to answer, in the order of the sheet, with names of models masked.
+    `absent`: number of candidates without a stored answer, which are left out.
     """
 
     session: str
@@ -112,10 +104,7 @@ class Paper:
 class HumanVote:
     """A person's ranking of the candidates.
 
-    Parameters
-    ----------
-    by_name
-        True if the ranking has names instead of labels, so the vote is not blind.
+    `by_name`: true if the ranking has names instead of labels, so the vote is not blind.
     """
 
     groups: Groups

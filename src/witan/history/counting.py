@@ -180,14 +180,9 @@ def _repaired_reviewers(session: Session) -> frozenset[str]:
 class SessionRows:
     """The rows of a session.
 
-    Parameters
-    ----------
-    entries
-        None if it cannot be counted; then only its own row exists.
-    ballots
-        The ballots of the entries, in the same order.
-    answers
-        Seat, or candidate, to text.
+    `entries`: None if it cannot be counted; then only its own row exists.
+    `ballots`: the ballots of the entries, in the same order.
+    `answers`: seat, or candidate, to text.
     """
 
     row: SessionRow
@@ -309,10 +304,7 @@ Weigh = Callable[[Sequence[SessionBallots]], Mapping[str, Mapping[str, float]]]
 class _UncountedSession:
     """A session not yet counted under a rule.
 
-    Parameters
-    ----------
-    state
-        When it was added, and its revision; if the state changes, it must be counted again.
+    `state`: when it was added, and its revision; if the state changes, it must be counted again.
     """
 
     ballots: SessionBallots

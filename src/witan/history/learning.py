@@ -132,10 +132,7 @@ UNITS: tuple[Unit, ...] = ("grades", "ranks")
 class _Filter:
     """Excluded sessions, the half of the buckets to read, and renamed models.
 
-    Parameters
-    ----------
-    current_codes
-        Code of an old name → code of the model's current name.
+    `current_codes`: code of an old name → code of the model's current name.
     """
 
     excluded_sessions: tuple[str, ...]

@@ -355,20 +355,12 @@ _CLOSE_SQL = (
 class SessionRow:
     """The row of a session, written when it opens, updated when counted.
 
-    Parameters
-    ----------
-    source
-        `COUNCIL`, or the file from which it was imported.
-    holder
-        The token of the only writer allowed to add to it.
-    entry
-        None if it is not counted.
-    parent, relation
-        The session from which it derives, and how; written once, when it opens.
-    judges_only
-        True if its answers come from another session, which counts them.
-    added
-        When it was added to the history; None if when it was asked.
+    `source`: `COUNCIL`, or the file from which it was imported.
+    `holder`: the token of the only writer allowed to add to it.
+    `entry`: None if it is not counted.
+    `parent`, `relation`: the session from which it derives, and how; written once, when it opens.
+    `judges_only`: true if its answers come from another session, which counts them.
+    `added`: when it was added to the history; None if when it was asked.
     """
 
     session: str
@@ -522,12 +514,8 @@ EventRow = tuple[str, int, str, int, str]
 class EventBatch:
     """The next events of one session from one writer.
 
-    Parameters
-    ----------
-    closing
-        The whole session, if its last event is in the batch.
-    is_continued
-        Its writer has stored everything before the batch, and nothing of it.
+    `closing`: the whole session, if its last event is in the batch.
+    `is_continued`: its writer has stored everything before the batch, and nothing of it.
     """
 
     opening: "SessionOpened"

@@ -65,11 +65,8 @@ UNSTORABLE = (WitanError, ValueError, ArithmeticError)
 class SessionQueue:
     """The queued events of one session.
 
-    Attributes
-    ----------
-    is_certain
-        Exactly `n_written` events are stored. False after a failed commit, which may have stored
-        its events nevertheless.
+    `is_certain`: exactly `n_written` events are stored. False after a failed commit, which may have
+    stored its events nevertheless.
     """
 
     def __init__(self, opening: SessionOpened, holder: str, recording: "Recording") -> None:
@@ -248,10 +245,7 @@ MAX_BATCH_ITEMS = 10_000
 class Notice:
     """A signal that calls a function on an event loop when set.
 
-    Parameters
-    ----------
-    loop
-        As asyncio or Trio has it.
+    `loop`: as asyncio or Trio has it.
     """
 
     loop: Any
@@ -299,10 +293,7 @@ _Events = tuple[SessionQueue, int, Notice | None]
 class Writer:
     """The thread that commits queued events, on its own connection.
 
-    Parameters
-    ----------
-    connect
-        Opens a connection with a lock timeout in seconds.
+    `connect`: opens a connection with a lock timeout in seconds.
     """
 
     def __init__(self, connect: Callable[[float], Database], location: str) -> None:

@@ -44,14 +44,10 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
     Requests are sent without additions and responses leave no state: no credentials of a
     ``.netrc``, no cookies. Redirects are responses; bodies arrive as sent.
 
-    Parameters
-    ----------
-    trust
-        TLS settings for servers called by HTTPS.
-    connect_seconds
-        The only timeout: for making a connection, including name resolution and TLS.
-    idle_connections, idle_seconds
-        The most idle connections kept open for later calls, and for how long.
+    `trust`: TLS settings for servers called by HTTPS.
+    `connect_seconds`: the only timeout: for making a connection, including name resolution and TLS.
+    `idle_connections`, `idle_seconds`: the most idle connections kept open for later calls, and for
+    how long.
     """
 
     def __init__(

@@ -47,12 +47,8 @@ _IDLE_SECONDS = 30.0
 class Target:
     """Address and headers of all calls to one endpoint.
 
-    Parameters
-    ----------
-    url
-        URL for logs: without user and query.
-    headers
-        Headers of every call, without the length of its body.
+    `url`: URL for logs: without user and query.
+    `headers`: headers of every call, without the length of its body.
     """
 
     url: httpx2.URL
@@ -64,10 +60,7 @@ class Target:
 class Post:
     """One call over HTTP.
 
-    Parameters
-    ----------
-    headers
-        Headers of this call, in addition to those of its target.
+    `headers`: headers of this call, in addition to those of its target.
     """
 
     target: Target
@@ -339,14 +332,8 @@ _NOT_CHAT = re.compile(
 class ListedModel:
     """One model of a list.
 
-    Parameters
-    ----------
-    created
-        Time of its release in seconds since 1970, if listed.
-    chats
-        True if it answers text with text, according to the list.
-    price
-        Price by the list, if it states one.
+    `created`: time of its release in seconds since 1970, if listed.
+    `chats`: true if it answers text with text, according to the list.
     """
 
     id: str

@@ -92,12 +92,8 @@ _NAME_WORDS = (
 class Failure:
     """A failure, worded to follow a model's name.
 
-    Parameters
-    ----------
-    transient
-        True if a later call may succeed.
-    was_sent
-        True if the request left this machine; otherwise it is not billed.
+    `transient`: true if a later call may succeed.
+    `was_sent`: true if the request left this machine; otherwise it is not billed.
     """
 
     problem: str
@@ -156,14 +152,9 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 class Complaint:
     """A server's complaint about a refused call.
 
-    Parameters
-    ----------
-    words
-        Its own words, else the meaning of its status.
-    field
-        The field of the request that it names separately, if any.
-    code
-        Its code for the kind of complaint.
+    `words`: its own words, else the meaning of its status.
+    `field`: the field of the request that it names separately, if any.
+    `code`: its code for the kind of complaint.
     """
 
     words: str
@@ -278,12 +269,8 @@ _STREAMED_STAGES = ("answer", "synthesis")
 class Dialect:
     """Known peculiarities of one model on one server.
 
-    Parameters
-    ----------
-    limit
-        Name of the limit on tokens, unless the server refuses it.
-    refused_fields
-        Fields that requests leave out.
+    `limit`: name of the limit on tokens, unless the server refuses it.
+    `refused_fields`: fields that requests leave out.
     """
 
     limit: LimitField = "max_tokens"

@@ -145,12 +145,8 @@ class CompletionReader:
 
     A server may answer a plain request with a stream, and a streaming request without one.
 
-    Parameters
-    ----------
-    redact
-        Cleans the server's error messages, and removes secrets from replies.
-    hear
-        Called with every piece of text of a stream, or once with a complete text.
+    `redact`: cleans the server's error messages, and removes secrets from replies.
+    `hear`: called with every piece of text of a stream, or once with a complete text.
     """
 
     def __init__(self, model: str, redact: Redaction, hear: Hear) -> None:

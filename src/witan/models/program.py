@@ -38,12 +38,8 @@ _AT_EASE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 class Program:
     """A program answering calls: one process per call, without a shell.
 
-    Parameters
-    ----------
-    name
-        Name in messages.
-    command
-        The program and its arguments, quoted as for a shell.
+    `name`: name in messages.
+    `command`: the program and its arguments, quoted as for a shell.
     """
 
     def __init__(self, name: str, command: str) -> None:

@@ -54,32 +54,19 @@ def ollama_url(host: str) -> str:
 class Provider:
     """A provider of models.
 
-    Parameters
-    ----------
-    variables
-        Variables searched for its key, in this order; empty if it needs none, or the client library
-        finds its own credentials.
-    url
-        Base URL of its OpenAI-compatible interface; None if called through the client library.
-    models_url
-        Address of its list of models; None if under `url`, or nowhere.
-    models_path
-        Path of the list below another address, if known.
-    models_folder
-        Prefix of listed ids that calls omit.
-    url_variables
-        Variables searched for another address, in this order: those of its official library, of
-        pydantic-ai and of LiteLLM.
-    path
-        Appended to an address from these variables without a version, as its library does.
-    home
-        Default address of its client library, if known.
-    key_header
-        Header for the key when requesting the list.
-    max_tokens_field
-        Its name for the limit on a reply's tokens.
-    local
-        It runs on the user's machines; on this one it costs nothing.
+    `variables`: variables searched for its key, in this order; empty if it needs none, or the
+    client library finds its own credentials.
+    `url`: base URL of its OpenAI-compatible interface; None if called through the client library.
+    `models_url`: address of its list of models; None if under `url`, or nowhere.
+    `models_path`: path of the list below another address, if known.
+    `models_folder`: prefix of listed ids that calls omit.
+    `url_variables`: variables searched for another address, in this order: those of its official
+    library, of pydantic-ai and of LiteLLM.
+    `path`: appended to an address from these variables without a version, as its library does.
+    `home`: default address of its client library, if known.
+    `key_header`: header for the key when requesting the list.
+    `max_tokens_field`: its name for the limit on a reply's tokens.
+    `local`: it runs on the user's machines; on this one it costs nothing.
     """
 
     name: str

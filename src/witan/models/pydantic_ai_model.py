@@ -73,14 +73,7 @@ class _CallHeaders(Mapping[str, str]):
 class Translation:
     """Wording of one model's errors.
 
-    Parameters
-    ----------
-    name
-        Name of the model in messages.
-    key_variable
-        Variable that contains its key, if it needs one.
-    redact
-        Makes foreign words safe for a message.
+    `redact`: makes foreign words safe for a message.
     """
 
     name: str

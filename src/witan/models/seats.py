@@ -58,23 +58,14 @@ _NAMED_SEAT = re.compile(r"\s*([^=:/#\s](?:[^=:/#]*[^=:/#\s])?)\s*=(.*)", re.DOT
 class SeatSpec:
     """A parsed seat.
 
-    Parameters
-    ----------
-    source
-        The seat without its name: enough to seat it again.
-    provider
-        A name in `PROVIDERS`, ``script``, ``cmd``, or scheme, host and port of a server, which does
-        not look like a name: naming a host decides neither whose key it gets nor what runs.
-    model
-        The model's id there; the path of a script; the words of a command.
-    name
-        Name as written, or else by `name_seats`; empty until then.
-    url
-        The base of the server to call instead of the provider's own.
-    key_variable
-        The variable that holds the key instead of the provider's own.
-    price
-        Price as configured; None to look it up.
+    `source`: the seat without its name: enough to seat it again.
+    `provider`: a name in `PROVIDERS`, ``script``, ``cmd``, or scheme, host and port of a server,
+    which does not look like a name: naming a host decides neither whose key it gets nor what runs.
+    `model`: the model's id there; the path of a script; the words of a command.
+    `name`: name as written, or else by `name_seats`; empty until then.
+    `url`: the base of the server to call instead of the provider's own.
+    `key_variable`: the variable that holds the key instead of the provider's own.
+    `price`: price as configured; None to look it up.
     """
 
     source: str
@@ -235,12 +226,8 @@ def key_variables(spec: SeatSpec) -> tuple[str, ...]:
 class Address:
     """The address of a seat, and its origin.
 
-    Parameters
-    ----------
-    url
-        Address; None if left to the client library, or without one.
-    variable
-        Variable that sets the address; None if from seat, configuration or default.
+    `url`: address; None if left to the client library, or without one.
+    `variable`: variable that sets the address; None if from seat, configuration or default.
     """
 
     url: str | None

@@ -29,20 +29,13 @@ None of them waits for another.
 class CatalogueRow:
     """A row of the catalogue, known before its module is imported.
 
-    Parameters
-    ----------
-    summary
-        One line for lists of commands, routes and tools.
-    module
-        Where it is declared, under ``witan.service.operations``.
-    command
-        Its command; empty: the same name; None: no command, because it concerns a server's running
-        sessions.
-    label
-        Text of its link or button on the page; empty: its name.
-    tool
-        Whether agents have a tool for it. Operations for operators have none, because every
-        conversation would pay for their arguments.
+    `summary`: one line for lists of commands, routes and tools.
+    `module`: where it is declared, under ``witan.service.operations``.
+    `command`: its command; empty: the same name; None: no command, because it concerns a server's
+    running sessions.
+    `label`: text of its link or button on the page; empty: its name.
+    `tool`: whether agents have a tool for it. Operations for operators have none, because every
+    conversation would pay for their arguments.
     """
 
     name: str
@@ -136,20 +129,12 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
 class Operation(Generic[P, R]):
     """An operation: name, parameters, result and handler.
 
-    Parameters
-    ----------
-    description
-        A paragraph: what it does and what callers need to know.
-    needs
-        The type of its subject; ``object``: none.
-    kind
-        ``value``: returns a result; ``session``: starts a session.
-    pool
-        Queue of a server's threads in which it waits; None if it is too quick for one.
-    method, path
-        The HTTP route; ``{session}`` in the path is the parameter of that name.
-    changes, destroys
-        Whether it changes what is stored, and whether it may delete something.
+    `description`: a paragraph: what it does and what callers need to know.
+    `needs`: the type of its subject; ``object``: none.
+    `kind`: ``value``: returns a result; ``session``: starts a session.
+    `pool`: queue of a server's threads in which it waits; None if it is too quick for one.
+    `method`, `path`: the HTTP route; ``{session}`` in the path is the parameter of that name.
+    `changes`, `destroys`: whether it changes what is stored, and whether it may delete something.
     """
 
     name: str

@@ -174,16 +174,8 @@ NOT_MOVED: Mapping[str, Reach] = MappingProxyType({})
 class _Lookup:
     """A provider to ask for its models, called like its seats.
 
-    Parameters
-    ----------
-    listing
-        URL of its list of models, or None if unknown.
-    key
-        The variable of its key, and the key; None if it needs none.
-    problem
-        Why it cannot be asked, without a listing.
-    free
-        Whether it is a server on this machine.
+    `listing`: URL of its list of models, or None if unknown.
+    `key`: the variable of its key, and the key; None if it needs none.
     """
 
     provider: Provider
@@ -482,14 +474,8 @@ QUESTION = "x" * 2_000
 class Draft:
     """A configuration before it is written.
 
-    Parameters
-    ----------
-    ceiling
-        Ceiling of one question in US dollars; None if nothing costs anything.
-    expected
-        Expected cost of a question of one page; None if unknown.
-    notes
-        Remarks, a sentence each.
+    `ceiling`: ceiling of one question in US dollars; None if nothing costs anything.
+    `expected`: expected cost of a question of one page; None if unknown.
     """
 
     text: str

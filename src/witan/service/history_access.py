@@ -90,12 +90,8 @@ def _create_file(folder: Path, name: str) -> Path:
 class RecordingPlace:
     """A history for recording sessions.
 
-    Parameters
-    ----------
-    option
-        The option that commands need to find it again: nothing, or `` --history URL``.
-    is_own
-        Whether it is a private file of the user.
+    `option`: the option that commands need to find it again: nothing, or `` --history URL``.
+    `is_own`: whether it is a private file of the user.
     """
 
     history: "History"

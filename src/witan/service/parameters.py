@@ -82,21 +82,12 @@ def copy_field(each: Field[Any]) -> Any:
 class Doc:
     """Description of a parameter, for help, schemas, forms and reference.
 
-    Parameters
-    ----------
-    section
-        The heading under which help and forms list it.
-    metavar
-        Placeholder of the value in help, by default made from the type.
-    option
-        Name of the option on the command line, by default the parameter's.
-    positional
-        The command line takes it as an argument: one, or all ``words`` that are left.
-    label
-        Label in a form, by default the words of its name.
-    brief
-        Its description for agents, who pay for every word: by default the first clause, up to a
-        semicolon; empty if name, type and tool are enough.
+    `section`: the heading under which help and forms list it.
+    `metavar`: placeholder of the value in help, by default made from the type.
+    `positional`: the command line takes it as an argument: one, or all ``words`` that are left.
+    `label`: label in a form, by default the words of its name.
+    `brief`: its description for agents, who pay for every word: by default the first clause, up to
+    a semicolon; empty if name, type and tool are enough.
     """
 
     text: str
@@ -121,20 +112,12 @@ class Doc:
 class Parser:
     """Parser of text into another type, such as ``30d`` into a time.
 
-    Parameters
-    ----------
-    parse
-        Parses the text or data; raises `ValueError` if it cannot.
-    expected
-        What the text has to be, for messages.
-    numeric
-        Whether a number is accepted besides text.
-    data
-        Type of data accepted besides text, such as a mapping, or None.
-    load, suffix
-        Reads a named file on the command line; suffix of such names.
-    content
-        Class made from the bytes of an uploaded file, or None.
+    `parse`: parses the text or data; raises `ValueError` if it cannot.
+    `expected`: what the text has to be, for messages.
+    `numeric`: whether a number is accepted besides text.
+    `data`: type of data accepted besides text, such as a mapping, or None.
+    `load`, `suffix`: reads a named file on the command line; suffix of such names.
+    `content`: class made from the bytes of an uploaded file, or None.
     """
 
     parse: Callable[[Any], Any]
@@ -243,28 +226,13 @@ class OneOrSeveral:
 class Parameter:
     """One parameter of an operation.
 
-    Parameters
-    ----------
-    name
-        Name in HTTP and MCP; an option has dashes instead of underscores.
-    field
-        Name of its field.
-    kind
-        The type of its value, or of each where `many`.
-    choices
-        The only accepted values; empty for any.
-    many
-        ``list`` for several values, ``mapping`` for names and values, else empty.
-    nullable
-        None is a value.
-    default
-        Its default.
-    bounds
-        The limits of its `Constraint` by name.
-    default_text
-        The value that None means, for help.
-    group
-        The field of the nested dataclass that has it, if any.
+    `name`: name in HTTP and MCP; an option has dashes instead of underscores.
+    `kind`: the type of its value, or of each where `many`.
+    `choices`: the only accepted values; empty for any.
+    `many`: ``list`` for several values, ``mapping`` for names and values, else empty.
+    `nullable`: None is a value.
+    `bounds`: the limits of its `Constraint` by name.
+    `default_text`: the value that None means, for help.
     """
 
     name: str

@@ -115,14 +115,8 @@ def _last_segment(path: str) -> str:
 class WordRedactor:
     """Removes the private words of seats from sentences.
 
-    Parameters
-    ----------
-    models
-        Models as written to their public names.
-    words
-        Further words to hide.
-    names
-        Names of seats: clients see them, so they are never hidden.
+    `models`: models as written to their public names.
+    `names`: names of seats: clients see them, so they are never hidden.
     """
 
     __slots__ = ("_forms", "_like_paths", "_search")
@@ -161,10 +155,7 @@ def _longest_match_pattern(patterns: Mapping[str, str]) -> re.Pattern[str]:
 class SessionRedactor:
     """Shows the events of one session as clients see them.
 
-    Parameters
-    ----------
-    opening
-        The first event, with the seats whose details are hidden.
+    `opening`: the first event, with the seats whose details are hidden.
     """
 
     __slots__ = ("_models", "words")

@@ -163,14 +163,10 @@ def _has_ended(session: Session) -> bool:
 class SessionRemains:
     """The events of an interrupted session, and their place.
 
-    Parameters
-    ----------
-    problem
-        Why the history does not have them; None if it does, or without a history.
-    in_history
-        The history has them.
-    file
-        The file that has them; None if none was needed or written, with the reason in `failure`.
+    `problem`: why the history does not have them; None if it does, or without a history.
+    `in_history`: the history has them.
+    `file`: the file that has them; None if none was needed or written, with the reason in
+    `failure`.
     """
 
     session: Session

@@ -77,10 +77,7 @@ class WindowParameters(Parameters):
 class ClientService:
     """A service that acts for one of its clients.
 
-    Parameters
-    ----------
-    hops
-        The servers that the request came through.
+    `hops`: the servers that the request came through.
     """
 
     service: "Service"

@@ -30,16 +30,11 @@ RESET = "\x1b[0m"
 class Page:
     """A page to print on.
 
-    Parameters
-    ----------
-    width
-        Maximum width in columns, or None.
-    has_rules
-        Lines are drawn with box characters, as on a terminal.
-    has_colour
-        Whether to use bold, dim and colour; they never carry meaning alone.
-    commands
-        Whether the reader types commands, so that a remedy is ``--scale 0-1``, not ``scale=0-1``.
+    `width`: maximum width in columns, or None.
+    `has_rules`: lines are drawn with box characters, as on a terminal.
+    `has_colour`: whether to use bold, dim and colour; they never carry meaning alone.
+    `commands`: whether the reader types commands, so that a remedy is ``--scale 0-1``, not
+    ``scale=0-1``.
     """
 
     width: int | None = None
@@ -96,10 +91,7 @@ class Folding:
 
     Text without a place to break, such as an address, stays whole even if it is too wide.
 
-    Parameters
-    ----------
-    width
-        Maximum width in columns; None neither folds nor buffers.
+    `width`: maximum width in columns; None neither folds nor buffers.
     """
 
     def __init__(self, width: int | None) -> None:

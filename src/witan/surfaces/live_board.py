@@ -97,18 +97,8 @@ def progress_lines(events: Iterable[e.Event]) -> str:
 class LiveLine:
     """One seat as the view shows it.
 
-    Parameters
-    ----------
-    words
-        Words of its text so far.
-    since
-        Start of its current work; None: idle.
-    spent
-        Cost of its finished answers and reviews; None before the first.
-    note
-        Anything unusual.
-    round
-        The round of its latest text.
+    `since`: start of its current work; None: idle.
+    `spent`: cost of its finished answers and reviews; None before the first.
     """
 
     name: str

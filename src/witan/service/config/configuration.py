@@ -67,10 +67,7 @@ NOBODY: Mapping[str, SeatSpec] = MappingProxyType({})
 class ConfiguredSeats:
     """The named seats of a configuration.
 
-    Parameters
-    ----------
-    empty_seats
-        Names of chairmen who were members until a stronger source replaced the members.
+    `empty_seats`: names of chairmen who were members until a stronger source replaced the members.
     """
 
     members: tuple[SeatSpec, ...]
@@ -293,12 +290,8 @@ _RESERVED_NAMES: Mapping[str, str] = MappingProxyType({"best": "is a mode", DEMO
 class ProfileSettings:
     """Settings of one profile.
 
-    Parameters
-    ----------
-    about
-        One sentence for choosing among profiles; may be empty.
-    settings
-        Its settings, under the same keys as without a profile.
+    `about`: one sentence for choosing among profiles; may be empty.
+    `settings`: its settings, under the same keys as without a profile.
     """
 
     name: str
@@ -427,20 +420,13 @@ NO_OVERRIDES: Mapping[str, object] = MappingProxyType({})
 class Config:
     """The configuration, with the source of each value.
 
-    Parameters
-    ----------
-    members, jury, chairmen
-        The seats, named; a chairman that is also a member or juror is the same seat.
-    settings
-        Every value that a source sets.
-    files
-        The files read, weakest first.
-    profile
-        The active profile; empty for none.
-    standing, overrides
-        Settings of files and variables, and overrides: a profile is weaker than overrides only.
-    empty_seats
-        Chairmen who were members until a stronger source replaced the members.
+    `members`, `jury`, `chairmen`: the seats, named; a chairman that is also a member or juror is
+    the same seat.
+    `files`: the files read, weakest first.
+    `profile`: the active profile; empty for none.
+    `standing`, `overrides`: settings of files and variables, and overrides: a profile is weaker
+    than overrides only.
+    `empty_seats`: chairmen who were members until a stronger source replaced the members.
     """
 
     members: tuple[SeatSpec, ...]

@@ -58,16 +58,10 @@ _SHORT: Mapping[Key, str] = MappingProxyType({("history", "url"): "WITAN_HISTORY
 class Setting:
     """One value and its source.
 
-    Parameters
-    ----------
-    source
-        The file, the variable, or who overrode it.
-    base
-        The directory that relative paths in it start from.
-    is_trusted
-        Whether the user named the source; False for a discovered file.
-    above
-        Its table, if it is a profile's.
+    `source`: the file, the variable, or who overrode it.
+    `base`: the directory that relative paths in it start from.
+    `is_trusted`: whether the user named the source; False for a discovered file.
+    `above`: its table, if it is a profile's.
     """
 
     key: Key

@@ -23,20 +23,11 @@ SHORTEST = 16
 class TokenSettings:
     """A client with a token.
 
-    Parameters
-    ----------
-    source
-        The file or variable that names the token.
-    key
-        The variable with the token, or None if only its digest is known.
-    sha256
-        Its digest, in hexadecimal digits.
-    per_minute
-        Sessions it may start per minute, by default the server's limit.
-    max_cost_usd
-        Ceiling of each session, by default only the council's.
-    daily_usd
-        Cost limit of all sessions of a day, or None.
+    `source`: the file or variable that names the token.
+    `key`: the variable with the token, or None if only its digest is known.
+    `per_minute`: sessions it may start per minute, by default the server's limit.
+    `max_cost_usd`: ceiling of each session, by default only the council's.
+    `daily_usd`: cost limit of all sessions of a day, or None.
     """
 
     name: str
@@ -63,37 +54,20 @@ class TokenSettings:
 class ServeSettings:
     """Address, clients and bounds of a server.
 
-    Parameters
-    ----------
-    max_sessions, max_streams
-        Running sessions, and readers of their events, at a time.
-    max_connections
-        Open connections at a time; fewer where the limit of open files is lower.
-    header_seconds, body_seconds
-        Deadlines for the headers and the body of a request.
-    idle_seconds
-        How long a connection stays open without a request.
-    send_seconds
-        How long a client may read less than 1 KiB a second.
-    body_bytes
-        The longest request.
-    per_minute
-        Sessions that a client may start per minute, unless its token says otherwise, or None
-        without a limit. Requests of any kind may be a hundred times as many.
-    heartbeat_seconds
-        Seconds between signs of life on a silent stream.
-    grace_seconds
-        How long a shutdown waits for sessions to end.
-    narration
-        Whether replies of OpenAI's protocol report progress; by default streamed prose does.
-    allowed_hosts
-        Accepted Host names, besides those of this machine.
-    public_url
-        Its public URL, behind a proxy.
-    trusted_proxies
-        Addresses and networks whose forwarding headers are trusted.
-    tokens
-        Clients by name; without any, everybody on this machine may ask.
+    `max_sessions`, `max_streams`: running sessions, and readers of their events, at a time.
+    `max_connections`: open connections at a time; fewer where the limit of open files is lower.
+    `header_seconds`, `body_seconds`: deadlines for the headers and the body of a request.
+    `idle_seconds`: how long a connection stays open without a request.
+    `send_seconds`: how long a client may read less than 1 KiB a second.
+    `per_minute`: sessions that a client may start per minute, unless its token says otherwise, or
+    None without a limit. Requests of any kind may be a hundred times as many.
+    `heartbeat_seconds`: seconds between signs of life on a silent stream.
+    `grace_seconds`: how long a shutdown waits for sessions to end.
+    `narration`: whether replies of OpenAI's protocol report progress; by default streamed prose
+    does.
+    `allowed_hosts`: accepted Host names, besides those of this machine.
+    `trusted_proxies`: addresses and networks whose forwarding headers are trusted.
+    `tokens`: clients by name; without any, everybody on this machine may ask.
     """
 
     host: str = "127.0.0.1"
@@ -195,20 +169,12 @@ FILE_SCHEME = "sqlite:///"
 class HistorySettings:
     """Place of the history, and days to keep sessions.
 
-    Parameters
-    ----------
-    url
-        A path or a URL, by default in this platform's place for a user's data.
-    keep_days
-        Sessions older than this are deleted; None keeps all.
-    enabled
-        Whether sessions are recorded.
-    source
-        The file, variable or option that names the place, or None.
-    is_found
-        Whether a discovered file names the place.
-    is_explicit
-        Whether some source enables or places the history; otherwise that is the commands' default.
+    `url`: a path or a URL, by default in this platform's place for a user's data.
+    `keep_days`: sessions older than this are deleted; None keeps all.
+    `source`: the file, variable or option that names the place, or None.
+    `is_found`: whether a discovered file names the place.
+    `is_explicit`: whether some source enables or places the history; otherwise that is the
+    commands' default.
     """
 
     url: str | None = None

@@ -72,10 +72,7 @@ MOST_CHARACTERS = 50_000
 class CouncilModel:
     """A council under the name of a model.
 
-    Parameters
-    ----------
-    options
-        Settings implied by the name.
+    `options`: settings implied by the name.
     """
 
     name: str
@@ -172,13 +169,7 @@ def redact_profile(profile: CouncilProfile) -> CouncilProfile:
 
 
 class Councils:
-    """The councils of a service.
-
-    Parameters
-    ----------
-    fast
-        Whether the demonstration skips its pauses.
-    """
+    """The councils of a service."""
 
     def __init__(
         self,
@@ -478,22 +469,12 @@ RECORD = "the record"
 class LocalCouncils:
     """The council of one command, seated on first use.
 
-    Parameters
-    ----------
-    file
-        The named configuration file, by default the project's.
-    prices
-        Seat to US dollars per million tokens read and written, overriding the configuration.
-    recorder
-        Records its sessions; None records nothing.
-    history
-        The history to learn from.
-    say
-        Called with each note on how the council is seated.
-    demo
-        The demonstration, instead of the configured council.
-    for_plan
-        Whether only to plan: missing keys are then only noted.
+    `file`: the named configuration file, by default the project's.
+    `prices`: seat to US dollars per million tokens read and written, overriding the configuration.
+    `recorder`: records its sessions; None records nothing.
+    `say`: called with each note on how the council is seated.
+    `demo`: the demonstration, instead of the configured council.
+    `for_plan`: whether only to plan: missing keys are then only noted.
     """
 
     profiles: Mapping[str, CouncilProfile] = MappingProxyType({})

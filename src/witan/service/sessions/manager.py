@@ -69,22 +69,13 @@ SessionRunner: TypeAlias = "Callable[[Council, Listener, SessionReservation], Aw
 class SessionJob:
     """A session to run.
 
-    Parameters
-    ----------
-    seat
-        Returns its council, given a ceiling in dollars or None.
-    run
-        Runs it, and reports its earlier cost to its account.
-    plan
-        Its calls, and their highest cost when nothing fails.
-    hops
-        The servers that the question came through.
-    store
-        Whether it stays available after its end.
-    left_usd
-        Remaining dollars of its original ceiling, or None without one.
-    answers_written
-        How many of the answers exist already.
+    `seat`: returns its council, given a ceiling in dollars or None.
+    `run`: runs it, and reports its earlier cost to its account.
+    `plan`: its calls, and their highest cost when nothing fails.
+    `hops`: the servers that the question came through.
+    `store`: whether it stays available after its end.
+    `left_usd`: remaining dollars of its original ceiling, or None without one.
+    `answers_written`: how many of the answers exist already.
     """
 
     seat: "Callable[[float | None], Council]"
@@ -235,14 +226,9 @@ class Service:
 
     Open it with `Service.open`.
 
-    Attributes
-    ----------
-    history
-        The history that records sessions; None: they end with the process.
-    name
-        Its name in the calls of its members; empty for a command.
-    registry
-        Running, recently ended and stored sessions by name.
+    `history`: the history that records sessions; None: they end with the process.
+    `name`: its name in the calls of its members; empty for a command.
+    `registry`: running, recently ended and stored sessions by name.
     """
 
     def __init__(

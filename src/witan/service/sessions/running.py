@@ -66,12 +66,8 @@ Piece: TypeAlias = e.AnswerDelta | e.SynthesisDelta
 class StreamMessage:
     """An event as readers receive it.
 
-    Parameters
-    ----------
-    is_simulated
-        Whether any seat of the session plays a script.
-    mark
-        Mark of a piece of text; None: the mark is a hash of the event.
+    `is_simulated`: whether any seat of the session plays a script.
+    `mark`: mark of a piece of text; None: the mark is a hash of the event.
     """
 
     __slots__ = ("_is_simulated", "_json", "_mark", "event")
@@ -129,10 +125,8 @@ class TextRun(StreamMessage):
     It has its own mark: a reader that received it may still lack pieces of other texts between its
     own, which are sent after it.
 
-    Attributes
-    ----------
-    seqs, ends
-        The number of each piece, and where it ended, for readers that received only some.
+    `seqs`, `ends`: the number of each piece, and where it ended, for readers that received only
+    some.
     """
 
     __slots__ = ("_piece", "ends", "seqs")
@@ -203,10 +197,7 @@ class _PendingText:
 class Stream:
     """The shared log of one session.
 
-    Attributes
-    ----------
-    mark
-        Mark of its pieces, unique to this stream.
+    `mark`: mark of its pieces, unique to this stream.
     """
 
     def __init__(self, seconds: Callable[[], float]) -> None:
@@ -566,10 +557,6 @@ class SessionRegistry:
     Any thread may read. Only the event loop's thread writes, by replacing the mapping, so that
     iteration over the old one is safe.
 
-    Parameters
-    ----------
-    history
-        History of other sessions, or None.
     """
 
     def __init__(self, history: "History | None", sessions: Iterable[Session] = ()) -> None:

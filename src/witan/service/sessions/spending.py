@@ -332,18 +332,11 @@ def _unusable(path: Path, error: Exception) -> HistoryError:
 class Client:
     """A client of the server, and its limits.
 
-    Parameters
-    ----------
-    name
-        Name of its token, or ``local``.
-    per_minute
-        Sessions it may start per minute, or None without a limit.
-    max_cost_usd
-        Ceiling of each of its sessions, by default the configured one.
-    daily_usd
-        Cost limit of its sessions in any 24 hours, or None.
-    by_token
-        Whether it has a token; otherwise its name is only a claim.
+    `name`: name of its token, or ``local``.
+    `per_minute`: sessions it may start per minute, or None without a limit.
+    `max_cost_usd`: ceiling of each of its sessions, by default the configured one.
+    `daily_usd`: cost limit of its sessions in any 24 hours, or None.
+    `by_token`: whether it has a token; otherwise its name is only a claim.
     """
 
     name: str

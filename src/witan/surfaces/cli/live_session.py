@@ -45,14 +45,8 @@ NO_PRICES: Mapping[str, Any] = MappingProxyType({})
 class LiveSession:
     """Follows one session of the local service.
 
-    Parameters
-    ----------
-    panel
-        The live view, already drawn; None without a terminal.
-    place
-        The history that records the session, or None.
-    say
-        Function that prints a line for the user before the session is opened.
+    `panel`: the live view, already drawn; None without a terminal.
+    `say`: function that prints a line for the user before the session is opened.
     """
 
     def __init__(

@@ -110,14 +110,9 @@ class _Spare:
 class ServerConnections:
     """The open connections of one server.
 
-    Parameters
-    ----------
-    most
-        Maximum number, without surplus ones.
-    count
-        Called with the reason whenever the server closes a connection.
-    open_spare
-        Opens a spare file, to be released when the limit of open files is reached.
+    `most`: maximum number, without surplus ones.
+    `count`: called with the reason whenever the server closes a connection.
+    `open_spare`: opens a spare file, to be released when the limit of open files is reached.
     """
 
     def __init__(

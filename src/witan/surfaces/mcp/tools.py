@@ -286,14 +286,7 @@ class ToolReply:
 class Tool:
     """An operation as a tool.
 
-    Parameters
-    ----------
-    arguments
-        Its arguments, a dataclass.
-    returns
-        The types of its results.
-    other_operations
-        Other operations that an argument selects.
+    `other_operations`: other operations that an argument selects.
     """
 
     operation: Operation[Any, Any]

@@ -105,16 +105,8 @@ class Refusal:
 class ReplyForm:
     """The form of a reply, as requested.
 
-    Parameters
-    ----------
-    narration
-        Whether it narrates the council's work.
-    stops
-        Stop sequences of the final answer.
-    ignored
-        Parameters of the request without effect.
-    store
-        Whether the session can be found once it has ended.
+    `ignored`: parameters of the request without effect.
+    `store`: whether the session can be found once it has ended.
     """
 
     footer: ReplyFooter

@@ -32,22 +32,12 @@ OPEN_CHOICES: Mapping[str, tuple[str, ...]] = {
 class Field:
     """A field of a form.
 
-    Parameters
-    ----------
-    kind
-        ``text``, ``lines``, ``choice``, ``tick`` or ``boxes``.
-    label, about
-        Its name, and a sentence on what it does.
-    placeholder
-        An example of its value, or the default.
-    value
-        Its value.
-    choices
-        Value and text of each choice.
-    keyboard
-        The keyboard for it on a phone.
-    boxes
-        By council, value and text of each of its seats, as tick boxes.
+    `kind`: ``text``, ``lines``, ``choice``, ``tick`` or ``boxes``.
+    `label`, `about`: its name, and a sentence on what it does.
+    `placeholder`: an example of its value, or the default.
+    `choices`: value and text of each choice.
+    `keyboard`: the keyboard for it on a phone.
+    `boxes`: by council, value and text of each of its seats, as tick boxes.
     """
 
     name: str
@@ -152,16 +142,9 @@ def _placeholder(parameter: Parameter) -> str:
 class FilledForm:
     """A form as filled in, to be shown again.
 
-    Parameters
-    ----------
-    values
-        Text by field, with one line per ticked box.
-    problem
-        Why it is refused; empty if accepted.
-    elsewhere
-        The part of the problem that does not concern a field.
-    faults, labels
-        By field, what is wrong with it, and its label.
+    `values`: text by field, with one line per ticked box.
+    `elsewhere`: the part of the problem that does not concern a field.
+    `faults`, `labels`: by field, what is wrong with it, and its label.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)

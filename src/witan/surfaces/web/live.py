@@ -58,22 +58,11 @@ LIVE, DOCUMENT = "parts/live.html", "parts/document.html"
 class Lane:
     """One seat.
 
-    Parameters
-    ----------
-    key
-        Its number on the page, in the order of the lanes.
-    line
-        Its live state.
-    elapsed_seconds
-        Seconds since the start of its current work; None: idle.
-    writes
-        Whether it answers; jurors only review.
-    text, partial
-        The complete answer, and until then the answer so far.
-    is_open
-        Whether its text is expanded.
-    is_marked
-        Whether it plays a script and others do not.
+    `key`: its number on the page, in the order of the lanes.
+    `elapsed_seconds`: seconds since the start of its current work; None: idle.
+    `writes`: whether it answers; jurors only review.
+    `text`, `partial`: the complete answer, and until then the answer so far.
+    `is_marked`: whether it plays a script and others do not.
     """
 
     key: int
@@ -98,16 +87,9 @@ UNSEEN = object()
 class LivePage:
     """The page of a running session.
 
-    Parameters
-    ----------
-    events
-        All events so far, including pieces of texts; the first is the opening.
-    show_names
-        Whether it shows names.
-    clock
-        The time of day, for computing elapsed seconds.
-    mark
-        Mark of the stream, because two events may have the same number.
+    `events`: all events so far, including pieces of texts; the first is the opening.
+    `clock`: the time of day, for computing elapsed seconds.
+    `mark`: mark of the stream, because two events may have the same number.
     """
 
     def __init__(

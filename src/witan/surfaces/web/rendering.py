@@ -56,18 +56,12 @@ PAGE_POLICY = (
 class Site:
     """The context of pages: their base path, client and councils.
 
-    Parameters
-    ----------
-    base
-        Prefix of every path, without a trailing slash; may be empty.
-    is_file
-        Whether the page is a file, with its own styles and without links to other pages or forms.
-    client
-        The client that has signed in; empty if not required.
-    keeps
-        Whether sessions and people's votes are stored.
-    councils
-        Councils that can be asked, or that can judge texts or a session again.
+    `base`: prefix of every path, without a trailing slash; may be empty.
+    `is_file`: whether the page is a file, with its own styles and without links to other pages or
+    forms.
+    `client`: the client that has signed in; empty if not required.
+    `keeps`: whether sessions and people's votes are stored.
+    `councils`: councils that can be asked, or that can judge texts or a session again.
     """
 
     base: str = ""
@@ -254,14 +248,8 @@ def render_session(
 class Choice:
     """A council that can be asked.
 
-    Parameters
-    ----------
-    words
-        Its name on the page: its seats.
-    problem
-        Why it cannot be asked, if it cannot.
-    members, jury, chairmen
-        Name and text of the seats to choose from.
+    `words`: its name on the page: its seats.
+    `members`, `jury`, `chairmen`: name and text of the seats to choose from.
     """
 
     name: str

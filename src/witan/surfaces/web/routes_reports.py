@@ -55,16 +55,8 @@ PART, WHOLE = "part", "whole"
 class ReportPage:
     """A report on its page.
 
-    Parameters
-    ----------
-    page
-        Name of its page.
-    body
-        Template of the result.
-    values
-        Further values of the page; `title` is shown until the result is available.
-    template
-        Template of its page.
+    `body`: template of the result.
+    `values`: further values of the page; `title` is shown until the result is available.
     """
 
     page: str

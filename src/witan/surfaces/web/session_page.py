@@ -76,28 +76,13 @@ class BallotSwitch:
 class SessionPage:
     """A session on its page.
 
-    Parameters
-    ----------
-    imported
-        Whether it was imported as ballots.
-    judges_texts
-        Whether it judges given texts with names that the reader knows.
-    ribbon
-        Notice of seats played by scripts; may be empty.
-    n_answers
-        Number of answers to judge again or vote on.
-    hides_names
-        Whether names are hidden.
-    recount
-        The leader of a recount, compared with the session's own; None: no recount.
-    rule, session_rule
-        The rule of this count, and the session's.
-    ballots
-        How each ballot counts.
-    retry
-        Failed seats: values in forms, and names.
-    n_children
-        Number of sessions derived from it.
+    `imported`: whether it was imported as ballots.
+    `judges_texts`: whether it judges given texts with names that the reader knows.
+    `ribbon`: notice of seats played by scripts; may be empty.
+    `n_answers`: number of answers to judge again or vote on.
+    `recount`: the leader of a recount, compared with the session's own; None: no recount.
+    `retry`: failed seats: values in forms, and names.
+    `n_children`: number of sessions derived from it.
     """
 
     report: Report
@@ -300,18 +285,9 @@ class FollowUp:
 class Conversation:
     """The conversation around a session.
 
-    Parameters
-    ----------
-    turns
-        The turns before its question, oldest first.
-    parent
-        The session that it continues, if any.
-    council
-        The council for a follow-up; empty: the configured one.
-    can_continue
-        Whether it has a final answer to continue from.
-    judges_texts
-        Whether it judges given texts.
+    `council`: the council for a follow-up; empty: the configured one.
+    `can_continue`: whether it has a final answer to continue from.
+    `judges_texts`: whether it judges given texts.
     """
 
     session: str

@@ -63,12 +63,8 @@ _PLACE = re.compile(r"#?(\d{1,4})(?:st|nd|rd|th)?\.?", re.IGNORECASE)
 class ParsedReview:
     """Ranking and grades read from one piece of a reply, by candidate.
 
-    Parameters
-    ----------
-    remark
-        Text that the reviewer wrote beside its ranking.
-    notes
-        Sentences on what was dropped.
+    `remark`: text that the reviewer wrote beside its ranking.
+    `notes`: sentences on what was dropped.
     """
 
     groups: Groups = ()
@@ -96,13 +92,9 @@ class ParsedReview:
 class ReviewForm:
     """The form of a review: labels to rank and criteria to grade.
 
-    Parameters
-    ----------
-    labels
-        Label, folded, to candidate.
-    criteria
-        Criterion, folded, to its name in the rubric; the holistic grade is one of them. Empty if
-        no grades were requested.
+    `labels`: label, folded, to candidate.
+    `criteria`: criterion, folded, to its name in the rubric; the holistic grade is one of them.
+    Empty if no grades were requested.
     """
 
     labels: Mapping[str, str]
@@ -434,11 +426,8 @@ def read_review(
 
     Without a rubric and without holistic grades only the ranking is read.
 
-    Raises
-    ------
-    InvalidBallot
-        If nothing in the reply ranks or grades at least half of the sheet, or two ballots in it
-        contradict each other.
+    Raises `InvalidBallot` if nothing in the reply ranks or grades at least half of the sheet, or
+    two ballots in it contradict each other.
     """
     form = ReviewForm.of(sheet, rubric, holistic=holistic)
     reply = split_reasoning(reply).text
@@ -646,12 +635,8 @@ OneGrade = Grade | Mapping[str, Grade]
 class MergedBallot:
     """A ballot merged from two, with counts of flipped pairs.
 
-    Parameters
-    ----------
-    n_flipped
-        Pairs that the two ballots place strictly in opposite orders.
-    n_compared
-        Pairs that both place strictly.
+    `n_flipped`: pairs that the two ballots place strictly in opposite orders.
+    `n_compared`: pairs that both place strictly.
     """
 
     ballot: Ballot

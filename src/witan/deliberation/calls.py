@@ -75,28 +75,17 @@ LONGEST_SECONDS = 60.0
 class PendingCall:
     """One call in progress: its deadline, attempts and spending.
 
-    Parameters
-    ----------
-    write
-        Writes the call once it has a slot: calls that wait hold no texts.
-    seconds, used_seconds
-        Time for attempts and the waits between them: allowed, and used so far; waiting for a
-        slot does not count.
-    reservations
-        One for every request sent.
-    started_at
-        Start of the first attempt, in the clock's seconds; None before it.
-    before_request
-        Awaited before each request, outside of its time; may be None.
-    on_withdraw
-        Called when the text so far turns out to be the model's reasoning.
-    holds_back
-        True if the model may reason before a lone closing tag: its text is held back until the tag
-        arrives, or certainly never will.
-    closed_alone
-        True if a lone closing tag arrived in this call.
-    failure
-        Why the last attempt failed, if it did.
+    `write`: writes the call once it has a slot: calls that wait hold no texts.
+    `seconds`, `used_seconds`: time for attempts and the waits between them: allowed, and used so
+    far; waiting for a slot does not count.
+    `reservations`: one for every request sent.
+    `started_at`: start of the first attempt, in the clock's seconds; None before it.
+    `before_request`: awaited before each request, outside of its time; may be None.
+    `on_withdraw`: called when the text so far turns out to be the model's reasoning.
+    `holds_back`: true if the model may reason before a lone closing tag: its text is held back
+    until the tag arrives, or certainly never will.
+    `closed_alone`: true if a lone closing tag arrived in this call.
+    `failure`: why the last attempt failed, if it did.
     """
 
     member: Member
@@ -134,10 +123,7 @@ class PendingCall:
 class CallResult:
     """A call's reply.
 
-    Parameters
-    ----------
-    text, reasoning
-        Text of the reply, and the reasoning cut from it.
+    `text`, `reasoning`: text of the reply, and the reasoning cut from it.
     """
 
     call: Call
@@ -152,12 +138,8 @@ class Attempt:
     The hedge never queues, since it could then wait for its own first request: it takes a free slot
     or is not sent.
 
-    Parameters
-    ----------
-    hedge_seconds
-        Seconds to wait for the first word; None for no limit.
-    tell
-        Called when the hedge is sent, with the reason and a wait of 0 seconds.
+    `hedge_seconds`: seconds to wait for the first word; None for no limit.
+    `tell`: called when the hedge is sent, with the reason and a wait of 0 seconds.
     """
 
     def __init__(
@@ -177,12 +159,8 @@ class Attempt:
     async def result(self) -> CallResult:
         """Wait for a slot, then for a reply until the deadline.
 
-        Raises
-        ------
-        ModelError
-            If there is no reply; exceptions of a foreign model are wrapped in one.
-        OverBudget
-            If the call could exceed the ceiling.
+        Raises `ModelError` if there is no reply; exceptions of a foreign model are wrapped in one;
+        `OverBudget` if the call could exceed the ceiling.
         """
         pending = self._pending
         if pending.before_request is not None:
@@ -458,15 +436,10 @@ class CallFailure:
 class Caller:
     """Caller of a session's models within limits, deadlines and purse.
 
-    Parameters
-    ----------
-    seed
-        Seed of the waits between attempts: each depends only on seat, stage and attempt, not on
-        the order in which calls fail.
-    on_withdraw
-        Called with seat and stage when its text so far turns out to be reasoning.
-    before_request
-        Awaited before each request, once its beginning is recorded; may be None.
+    `seed`: seed of the waits between attempts: each depends only on seat, stage and attempt, not on
+    the order in which calls fail.
+    `on_withdraw`: called with seat and stage when its text so far turns out to be reasoning.
+    `before_request`: awaited before each request, once its beginning is recorded; may be None.
     """
 
     def __init__(
@@ -600,22 +573,13 @@ def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
 class SessionContext:
     """State of one session, shared by all stages.
 
-    Parameters
-    ----------
-    members
-        Members to be called for answers; empty if answers are stored.
-    reviewers
-        Members or jurors to be called for ballots.
-    earlier_events
-        Events of the interrupted session that is resumed.
-    deadline
-        End of the session's time, in the clock's seconds.
-    end_calls
-        Called after the last call, to leave the slot.
-    reserve
-        Events of the parent, restored if every retried seat fails again.
-    final
-        Number of the last event taken over from the parent; failures among these are final.
+    `members`: members to be called for answers; empty if answers are stored.
+    `reviewers`: members or jurors to be called for ballots.
+    `earlier_events`: events of the interrupted session that is resumed.
+    `deadline`: end of the session's time, in the clock's seconds.
+    `end_calls`: called after the last call, to leave the slot.
+    `reserve`: events of the parent, restored if every retried seat fails again.
+    `final`: number of the last event taken over from the parent; failures among these are final.
     """
 
     opening: SessionOpened

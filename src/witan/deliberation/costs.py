@@ -74,10 +74,7 @@ class Spending(NamedTuple):
 class CostTally:
     """Running cost of calls from events, unfinished ones included.
 
-    Parameters
-    ----------
-    n_inherited
-        Events after the opening that an earlier session already paid for.
+    `n_inherited`: events after the opening that an earlier session already paid for.
     """
 
     def __init__(self, n_inherited: int = 0) -> None:

@@ -52,15 +52,9 @@ class CountQueue:
     async def count(self, ballots: Sequence[Ballot], settings: Settings, *, wait: bool) -> Outcome:
         """Count one session.
 
-        Parameters
-        ----------
-        wait
-            True if it may wait a moment for others, having one candidate.
+        `wait`: true if it may wait a moment for others, having one candidate.
 
-        Raises
-        ------
-        UnsuitableBallots
-            If its rule cannot count it.
+        Raises `UnsuitableBallots` if its rule cannot count it.
         """
         # Undeclared scales are detected over all ballots that are counted together.
         is_declared = all(ballot.scale is not None or not ballot.grades for ballot in ballots)

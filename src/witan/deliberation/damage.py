@@ -16,10 +16,8 @@ DAMAGED = "the session is damaged, or was written by a later version of Witan"
 def restore_session(events: Iterable[e.Event]) -> Session:
     """Fold recorded events into a session.
 
-    Raises
-    ------
-    NothingToCount
-        If they are not a session, or no council would record one of them; the error names it.
+    Raises `NothingToCount` if they are not a session, or no council would record one of them; the
+    error names it.
     """
     session = Session.of(events)
     check = _EventCheck(session.opening)

@@ -40,12 +40,8 @@ Key = tuple[tuple[str, ...], tuple[str, ...]]
 class CachedLessons:
     """Lessons, and when a council learned them.
 
-    Parameters
-    ----------
-    at_seconds
-        By the council's clock.
-    n_ended
-        Sessions of the council that had ended.
+    `at_seconds`: by the council's clock.
+    `n_ended`: sessions of the council that had ended.
     """
 
     lessons: Lessons
@@ -59,10 +55,7 @@ class LessonCache:
     Lessons without a prior for the counted unit are used again only if nothing else is requested
     until enough sessions have ended to complete one.
 
-    Attributes
-    ----------
-    n_ended
-        Sessions of the council that have ended.
+    `n_ended`: sessions of the council that have ended.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -99,12 +92,8 @@ async def learn_lessons(
 ) -> Lessons:
     """Learn, in a thread, the values set to ``learn``.
 
-    Parameters
-    ----------
-    judges
-        True if texts are judged, for which the reviewers' severity is needed.
-    cache
-        Where lessons that exclude no session are looked up first.
+    `judges`: true if texts are judged, for which the reviewers' severity is needed.
+    `cache`: where lessons that exclude no session are looked up first.
     """
     seats = [*dict.fromkeys(map(model_of, reviewers))]
     models = seats if _asks_for_reliability(procedure) else []

@@ -39,18 +39,11 @@ NOTHING = Amount(0.0, 0.0)
 class Purse:
     """Spending of one session, reserved and settled under its ceiling.
 
-    Parameters
-    ----------
-    max_usd
-        Never exceeded if no call costs more than its worst case; None for no ceiling.
-    spent_usd
-        Money spent before: a resumed session keeps its ceiling.
-    max_calls
-        Never exceeded; None for no ceiling.
-    n_calls
-        Calls made before.
-    disproved_prices
-        Names of members whose price their servers' bills contradict.
+    `max_usd`: never exceeded if no call costs more than its worst case; None for no ceiling.
+    `spent_usd`: money spent before: a resumed session keeps its ceiling.
+    `max_calls`: never exceeded; None for no ceiling.
+    `n_calls`: calls made before.
+    `disproved_prices`: names of members whose price their servers' bills contradict.
     """
 
     def __init__(
@@ -72,10 +65,8 @@ class Purse:
     def reserve(self, member: Member, call: Call) -> "Reservation":
         """Set aside the maximum cost of a call.
 
-        Raises
-        ------
-        OverBudget
-            If that could exceed a ceiling, or there is one of money and the price is unknown.
+        Raises `OverBudget` if that could exceed a ceiling, or there is one of money and the price
+        is unknown.
         """
         if self._max_calls is not None and self._n_calls >= self._max_calls:
             problem = f"the ceiling of {count_calls(self._max_calls)} is reached"
@@ -171,10 +162,7 @@ class Allowance:
 class Reservation:
     """Money reserved for one call; forfeited unless settled.
 
-    Parameters
-    ----------
-    worst_usd
-        How much; None if the price is unknown.
+    `worst_usd`: how much; None if the price is unknown.
     """
 
     __slots__ = ("_cost_usd", "_has_ended", "_member", "_purse", "_usage", "_worst_usd")

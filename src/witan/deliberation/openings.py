@@ -142,12 +142,8 @@ def open_rejudgment(
 ) -> e.SessionOpened:
     """Open a session for a jury's judgment of another's answers.
 
-    Parameters
-    ----------
-    opening
-        The opening of the question as asked of the jury itself.
-    jury, chairmen
-        Members of this council; those that share the name of a seat are renamed.
+    `opening`: the opening of the question as asked of the jury itself.
+    `jury`, `chairmen`: members of this council; those that share the name of a seat are renamed.
     """
     judging = session.opening.judging
     if len(session.answers) < (2 if judging is None else 1):
@@ -199,10 +195,7 @@ Texts = str | Sequence[str] | Mapping[str, str]
 def name_texts(texts: Texts) -> dict[str, str]:
     """Name unnamed texts ``text``, or ``text 1``, ``text 2`` and so on.
 
-    Raises
-    ------
-    InvalidParameter
-        If there is none, one is empty, or there are too many for a sheet.
+    Raises `InvalidParameter` if there is none, one is empty, or there are too many for a sheet.
     """
     _check_kind(texts)
     if isinstance(texts, str):
@@ -251,19 +244,12 @@ def open_judgment(
 ) -> e.SessionOpened:
     """Open a session for a jury's judgment of texts.
 
-    Parameters
-    ----------
-    opening
-        The opening of the question under the `judging_procedure` of the jury.
-    texts
-        Text by name; the sheets show neither names nor their order.
-    jury
-        Members of this council; those that share the name of a text are renamed.
+    `opening`: the opening of the question under the `judging_procedure` of the jury.
+    `texts`: text by name; the sheets show neither names nor their order.
+    `jury`: members of this council; those that share the name of a text are renamed.
 
-    Raises
-    ------
-    InvalidParameter
-        If there is no text, one is empty, or a single text has no standard to meet.
+    Raises `InvalidParameter` if there is no text, one is empty, or a single text has no standard to
+    meet.
     """
     check_pass_mark(judging.pass_mark)
     check_expected(judging.expected, texts)

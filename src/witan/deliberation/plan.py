@@ -154,17 +154,10 @@ def check_affordable(
 ) -> None:
     """Refuse a session beyond its cost ceiling.
 
-    Parameters
-    ----------
-    spent_usd
-        Part of the ceiling already spent or set aside.
-    remedy
-        Empty: the ceiling can be raised.
+    `spent_usd`: part of the ceiling already spent or set aside.
+    `remedy`: if empty, the ceiling can be raised.
 
-    Raises
-    ------
-    OverBudget
-        If a stage reserves more than the ceiling leaves; it names the sum needed.
+    Raises `OverBudget` if a stage reserves more than the ceiling leaves; it names the sum needed.
     """
     smallest = plan.least_usd()
     if ceiling is None or smallest is None or spent_usd + smallest[1] <= ceiling + ROUNDING_USD:
@@ -195,15 +188,10 @@ def _raise_ceiling(usd: float) -> Remedy:
 def check_calls(plan: Plan, max_calls: int | None, n_made: int = 0) -> None:
     """Refuse a session with more calls than its ceiling.
 
-    Parameters
-    ----------
-    n_made
-        Calls already made of the ceiling: of a resumed session, which may get a new one.
+    `n_made`: calls already made of the ceiling: of a resumed session, which may get a new one.
 
-    Raises
-    ------
-    OverBudget
-        If a complete session makes more calls than the ceiling leaves; it names the number needed.
+    Raises `OverBudget` if a complete session makes more calls than the ceiling leaves; it names the
+    number needed.
     """
     needed = plan.least_calls
     if max_calls is None or n_made + needed <= max_calls:
@@ -236,15 +224,10 @@ _REST = "the rest of the session, which needs"
 def check_priced(plan: Plan, ceiling: float | None, *, is_whole_session: bool = True) -> None:
     """Refuse a session with too few priced seats under its ceiling.
 
-    Parameters
-    ----------
-    is_whole_session
-        True if the plan is of a whole session, not of the rest of one.
+    `is_whole_session`: true if the plan is of a whole session, not of the rest of one.
 
-    Raises
-    ------
-    OverBudget
-        If fewer than two members can answer, no reviewer can review, or no call is possible.
+    Raises `OverBudget` if fewer than two members can answer, no reviewer can review, or no call is
+    possible.
     """
     if ceiling is None or not plan.unpriced_seats:
         return
@@ -324,13 +307,9 @@ NO_ESTIMATES: Mapping[tuple[str, Stage], float] = MappingProxyType({})
 class Lengths:
     """Tokens of earlier replies.
 
-    Parameters
-    ----------
-    means
-        Mean tokens of a reply by model, as its seat is written, and stage; the model ``""`` is all
-        models together.
-    sessions
-        Number of sessions they come from.
+    `means`: mean tokens of a reply by model, as its seat is written, and stage; the model ``""`` is
+    all models together.
+    `sessions`: number of sessions they come from.
     """
 
     means: Mapping[tuple[str, Stage], float] = field(default_factory=lambda: NO_ESTIMATES)
@@ -339,10 +318,7 @@ class Lengths:
     def tokens(self, model: str, stage: Stage, n_judged: int) -> float:
         """Return a reply's tokens by this model, all models, or as published.
 
-        Parameters
-        ----------
-        n_judged
-            Number of answers that a review judges.
+        `n_judged`: number of answers that a review judges.
         """
         for name in (model, ""):
             if (name, stage) in self.means:

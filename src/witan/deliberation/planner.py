@@ -139,14 +139,9 @@ def _maker(seat: Member | Seat) -> str:
 class Look:
     """State of the reviews: settled, hopeless or open.
 
-    Parameters
-    ----------
-    is_settled
-        True if nothing is too close to call.
-    p_settled
-        Probability that the remaining ballots would settle it.
-    leader
-        The decided candidate, if any.
+    `is_settled`: true if nothing is too close to call.
+    `p_settled`: probability that the remaining ballots would settle it.
+    `leader`: the decided candidate, if any.
     """
 
     is_settled: bool
@@ -168,14 +163,9 @@ def look_at(
 ) -> Look:
     """Look at the ballots so far.
 
-    Parameters
-    ----------
-    outcome
-        Outcome of these ballots; None if they are too few for one.
-    settings
-        The settings of the count, planned looks included.
-    growth
-        Ratio of all ballots that may be requested to those received, ≥ 1.
+    `outcome`: outcome of these ballots; None if they are too few for one.
+    `settings`: the settings of the count, planned looks included.
+    `growth`: ratio of all ballots that may be requested to those received, ≥ 1.
     """
     if outcome is None:
         return Look(is_settled=False, p_settled=1.0, leader=None)
@@ -226,15 +216,9 @@ def make_plan(
     The final answer is planned for the first chairman and, if needed, for the others and for the
     most expensive member, since the best-ranked member is asked last.
 
-    Parameters
-    ----------
-    jury
-        Reviewers in place of the members.
+    `jury`: reviewers in place of the members.
 
-    Raises
-    ------
-    InvalidParameter
-        If two members would only rank each other.
+    Raises `InvalidParameter` if two members would only rank each other.
     """
     check_question_reviews(procedure, len(members), len(jury))
     blank_answers = {f"seat {number}": "" for number in range(len(members))}
@@ -270,12 +254,8 @@ def review_separation(
 ) -> Separation | None:
     """Smallest difference detectable by reviews, or None without grades.
 
-    Parameters
-    ----------
-    candidates
-        Number of answers judged; by default one per reviewer.
-    authors
-        True if the reviewers wrote them.
+    `candidates`: number of answers judged; by default one per reviewer.
+    `authors`: true if the reviewers wrote them.
     """
     counting = procedure.counting
     if not procedure.asks_grades or counting.ties != "contrast":
@@ -306,14 +286,9 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
 ) -> Plan:
     """Plan reviews of existing answers, and the final answer.
 
-    Parameters
-    ----------
-    answers
-        Candidate to text as the sheets show it.
-    own_candidates
-        Juror to the candidates that it does not see.
-    substitutes
-        Members, one of whom writes the final answer if every chairman fails.
+    `answers`: candidate to text as the sheets show it.
+    `own_candidates`: juror to the candidates that it does not see.
+    `substitutes`: members, one of whom writes the final answer if every chairman fails.
     """
     blank = _BlankPrompts.of(answers, procedure, question, conversation, files)
     planner = _Planner(substitutes, (), procedure, blank, TYPICAL)
@@ -354,14 +329,9 @@ class _Planner:
 
     A council's prompts are measured once, since those of two seats differ only in these two.
 
-    Parameters
-    ----------
-    members
-        Members, one of whom writes the final answer if every chairman fails.
-    authors
-        Members whose answers are not yet written.
-    jury
-        True if other models than the authors review.
+    `members`: members, one of whom writes the final answer if every chairman fails.
+    `authors`: members whose answers are not yet written.
+    `jury`: true if other models than the authors review.
     """
 
     def __init__(
@@ -502,14 +472,9 @@ class _Planner:
     ) -> PlanLine:
         """Plan the calls of one seat, one for each prompt.
 
-        Parameters
-        ----------
-        answers
-            The answers that its prompts contain.
-        n_reading
-            Number of prompts with unwritten answers.
-        unwritten
-            Most tokens of the shortest prompt that are not yet written.
+        `answers`: the answers that its prompts contain.
+        `n_reading`: number of prompts with unwritten answers.
+        `unwritten`: most tokens of the shortest prompt that are not yet written.
         """
         calls, longest, price = len(prompts), self._max_tokens(seat), seat.price
         system = _system_tokens(seat)
@@ -564,10 +529,7 @@ def _system_tokens(seat: SeatLike) -> int:
 class _BlankPrompts:
     """Most tokens of a session's prompts, without system texts.
 
-    Parameters
-    ----------
-    texts
-        Candidate to its answer; empty if not yet written.
+    `texts`: candidate to its answer; empty if not yet written.
     """
 
     texts: Mapping[str, str]
@@ -712,10 +674,7 @@ def fit_pairs(
 ) -> Procedure:
     """Lower the pairs per reviewer to what exists and is affordable.
 
-    Raises
-    ------
-    InvalidParameter
-        If there are too few to compare every text with another.
+    Raises `InvalidParameter` if there are too few to compare every text with another.
     """
     if procedure.pairs is None:
         return procedure

@@ -214,12 +214,8 @@ class Reply:
 class BilledFailure(ModelError):
     """A call without text, billed all the same.
 
-    Parameters
-    ----------
-    bill
-        A reply without text, with its tokens and cost.
-    error
-        Arguments of `ModelError`.
+    `bill`: a reply without text, with its tokens and cost.
+    `error`: arguments of `ModelError`.
     """
 
     def __init__(self, bill: Reply, *error: Any) -> None:

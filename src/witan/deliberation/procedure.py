@@ -268,11 +268,8 @@ _accepted_settings: deque[tuple[Settings, bool, bool, bool]] = deque(maxlen=16)
 def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> None:
     """Refuse a procedure impossible for a council of this size.
 
-    Raises
-    ------
-    InvalidParameter
-        If more ballots or answers are required than there are seats, jurors would review their own
-        answers, or as in `_rehearse`.
+    Raises `InvalidParameter` if more ballots or answers are required than there are seats, jurors
+    would review their own answers, or as in `_rehearse`.
     """
     jurors = ("jurors", n_jurors) if n_jurors else ("members", n_members)
     for name, (role, n) in (("quorum", jurors), ("enough", ("members", n_members))):
@@ -305,11 +302,8 @@ def check_question_reviews(procedure: Procedure, n_members: int, n_jurors: int =
 def _rehearse(procedure: Procedure) -> None:
     """Count sample ballots, to refuse uncountable settings.
 
-    Raises
-    ------
-    InvalidParameter
-        If a parameter of the rule is not accepted, the rule needs grades but none are requested, or
-        no candidate could ever be ranked.
+    Raises `InvalidParameter` if a parameter of the rule is not accepted, the rule needs grades but
+    none are requested, or no candidate could ever be ranked.
     """
     settings = procedure.counting
     if settings.rule != AUTO and RULES[settings.rule].needs == "history":

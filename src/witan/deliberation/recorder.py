@@ -47,10 +47,7 @@ class FailureNote:
 class Journal(Protocol):
     """A listener storing events before its call.
 
-    Attributes
-    ----------
-    gather_seconds
-        Seconds for which events wait for others.
+    `gather_seconds`: seconds for which events wait for others.
     """
 
     gather_seconds: float
@@ -89,10 +86,7 @@ class CallGuard(Protocol):
     async def before_call(self, *, is_recorded: bool) -> None:
         """Prepare for a call; raise to forbid it.
 
-        Parameters
-        ----------
-        is_recorded
-            True if all of the session so far is in a history.
+        `is_recorded`: true if all of the session so far is in a history.
         """
         ...
 

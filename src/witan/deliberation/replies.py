@@ -112,10 +112,7 @@ _SENTENCE_CONTINUES = re.compile(r"(?:[,;:)]?[ \t]+|-)([^\W\d_])")
 class SplitReply:
     """A reply's text and its reasoning.
 
-    Parameters
-    ----------
-    closed_alone
-        True if only a closing tag separates them.
+    `closed_alone`: true if only a closing tag separates them.
     """
 
     text: str
@@ -622,10 +619,8 @@ MOST_PROBLEMS = 5
 def check_schema(schema: str) -> None:
     """Refuse a text that is not a JSON Schema.
 
-    Raises
-    ------
-    InvalidParameter
-        If it is not a JSON object or not a valid schema; references must stay within it.
+    Raises `InvalidParameter` if it is not a JSON object or not a valid schema; references must stay
+    within it.
     """
     try:
         _validator(schema)

@@ -36,12 +36,8 @@ NO_EXPENSE = Expense(cost_usd=0.0, calls=0)
 class Retry:
     """The opening of a retry, with the events it keeps.
 
-    Parameters
-    ----------
-    events
-        The opening again, and the events that stay after it.
-    reserve
-        Events that are restored if every retried seat fails again.
+    `events`: the opening again, and the events that stay after it.
+    `reserve`: events that are restored if every retried seat fails again.
     """
 
     opening: e.SessionOpened
@@ -65,18 +61,11 @@ def open_retry(
 ) -> Retry:
     """Open a session to retry these seats, by default all failed ones.
 
-    Parameters
-    ----------
-    template
-        Opening as if the question were asked now, with the name, time and limits of the new
-        session. Everything else, including the seed, comes from the parent.
+    `template`: opening as if the question were asked now, with the name, time and limits of the new
+    session. Everything else, including the seed, comes from the parent.
 
-    Raises
-    ------
-    NothingToCount
-        If the session is not closed, or no seat failed in it.
-    UnknownName, InvalidParameter
-        If a seat does not exist, or did not fail.
+    Raises `NothingToCount` if the session is not closed, or no seat failed in it; `UnknownName` or
+    `InvalidParameter` if a seat does not exist, or did not fail.
     """
     seats_to_retry = _choose_seats(
         session, seats if seats is None or isinstance(seats, str) else tuple(seats)

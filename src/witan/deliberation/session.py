@@ -82,13 +82,9 @@ def double_roles(
 class Authorship:
     """Candidates by their reviewing author.
 
-    Parameters
-    ----------
-    candidates_by_author
-        Reviewer to the candidates that it wrote, in seat order.
-    authors
-        Candidate to the reviewer that wrote it, if that has another name. Of several jurors with
-        the same model it names the first; the others never saw the candidate.
+    `candidates_by_author`: reviewer to the candidates that it wrote, in seat order.
+    `authors`: candidate to the reviewer that wrote it, if that has another name. Of several jurors
+    with the same model it names the first; the others never saw the candidate.
     """
 
     candidates_by_author: Mapping[str, tuple[str, ...]]

@@ -45,12 +45,9 @@ class AdaptiveLimit:
     limit does. A rate counts once a whole generation of calls has ended since the last change. A
     refusal lowers the limit to the other calls in flight, at most by half per generation.
 
-    Attributes
-    ----------
-    value
-        The limit now.
-    number
-        Number of the current limit; a refusal counts in full only for the limit it began under.
+    `value`: the limit now.
+    `number`: number of the current limit; a refusal counts in full only for the limit it began
+    under.
     """
 
     def __init__(self, most: int) -> None:
@@ -126,12 +123,8 @@ class Tokens(Protocol):
     async def take(self, provider: str, interval: float, n: int, pause: float) -> float:
         """Take a provider's tokens; return the seconds until the first is due.
 
-        Parameters
-        ----------
-        interval
-            Seconds between two calls; the other tokens are due at this interval.
-        pause
-            Seconds during which no call starts.
+        `interval`: seconds between two calls; the other tokens are due at this interval.
+        `pause`: seconds during which no call starts.
         """
         ...
 
@@ -139,10 +132,7 @@ class Tokens(Protocol):
 class Throttle:
     """Rate limits of one provider: calls in flight, calls per minute.
 
-    Parameters
-    ----------
-    tokens
-        Where calls per minute are counted for several processes; None counts them here.
+    `tokens`: where calls per minute are counted for several processes; None counts them here.
     """
 
     def __init__(
@@ -300,11 +290,8 @@ class Throttle:
 class Throttles:
     """Throttles by provider, each made at its first call.
 
-    Attributes
-    ----------
-    closes_alone
-        Model, by provider, source and address → whether it ended reasoning with a lone closing tag;
-        a model that did so once is expected to do so again.
+    `closes_alone`: model, by provider, source and address → whether it ended reasoning with a lone
+    closing tag; a model that did so once is expected to do so again.
     """
 
     def __init__(

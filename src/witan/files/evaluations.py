@@ -436,16 +436,10 @@ UNMAPPED_LABELS_NOTE = "the file does not map labels to models; using the order 
 class _AnswerSet:
     """The answers to one question.
 
-    Parameters
-    ----------
-    answers
-        Candidate to text.
-    authors
-        Candidate to model, for candidates not named by their model.
-    labels
-        Label, such as ``Response A``, to candidate, in the order of the sheet.
-    note
-        Note about the labels.
+    `answers`: candidate to text.
+    `authors`: candidate to model, for candidates not named by their model.
+    `labels`: label, such as ``Response A``, to candidate, in the order of the sheet.
+    `note`: note about the labels.
     """
 
     answers: Mapping[str, str]

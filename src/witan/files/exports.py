@@ -362,12 +362,8 @@ def _find_text(session: Session, text: str | None) -> TextGrades | None:
 class _JudgedText:
     """A text of a judged session, with the facts of its verdict.
 
-    Parameters
-    ----------
-    value
-        Mean grades, 1 to 10, by name; for a text that was only ranked, `BEATEN`.
-    scores
-        The same from 0 to 1.
+    `value`: mean grades, 1 to 10, by name; for a text that was only ranked, `BEATEN`.
+    `scores`: the same from 0 to 1.
     """
 
     session: Session
@@ -432,10 +428,7 @@ def write_inspect_logs(
     time. A sample is a session; its score has the mean grades, 1 to 10, and each juror's own; for
     texts that were only ranked, the share of their rivals below them.
 
-    Raises
-    ------
-    NothingToCount
-        If no session has a verdict.
+    Raises `NothingToCount` if no session has a verdict.
     """
     samples: dict[str, list[dict[str, Any]]] = {}
     started: dict[str, datetime] = {}
@@ -518,10 +511,7 @@ def write_promptfoo_results(
     A session is a test, a text is the output of a provider of its name. Scores are from 0 to 1. A
     cost that is unknown is left out, also for a provider.
 
-    Raises
-    ------
-    NothingToCount
-        If no session has a verdict.
+    Raises `NothingToCount` if no session has a verdict.
     """
     providers: dict[str, int] = {}
     results = []

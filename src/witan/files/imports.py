@@ -646,12 +646,9 @@ def read_sessions(
 ) -> Iterator[SessionImport]:
     """Read the sessions of a file of known format.
 
-    Parameters
-    ----------
-    scales
-        Scale of all grades, and default scale of ballots without one.
-    by_session
-        True if each battle without an id is a session; else all of them are one unnamed session.
+    `scales`: scale of all grades, and default scale of ballots without one.
+    `by_session`: true if each battle without an id is a session; else all of them are one unnamed
+    session.
     """
     if content.format == "sessions":
         refuse_columns(content, columns)

@@ -87,10 +87,7 @@ def read_parts(
 ) -> Iterator[Ballot | BallotTable]:
     """Stream ballots like `read_ballots`, or one table if a file only grades.
 
-    Parameters
-    ----------
-    scales
-        Scale of all grades, and default scale of ballots without one.
+    `scales`: scale of all grades, and default scale of ballots without one.
     """
     if reading[0] is not None:
         check_format(reading[0])

@@ -307,10 +307,8 @@ _MAX_CELL = 1 << 26
 class CellDialect:
     """Delimiter of cells, with or without following blanks.
 
-    Parameters
-    ----------
-    separator_line
-        True if the first line only gives the delimiter, as Excel writes it: ``sep=;``.
+    `separator_line`: true if the first line only gives the delimiter, as Excel writes it:
+    ``sep=;``.
     """
 
     delimiter: str

@@ -294,12 +294,8 @@ _IS_A_HISTORY = "is a SQLite database, such as a history, not a file of sessions
 class Content:
     """An opened file of known format.
 
-    Parameters
-    ----------
-    columns
-        Column of each field with a non-standard name.
-    table
-        The Parquet table, if it is one.
+    `columns`: column of each field with a non-standard name.
+    `table`: the Parquet table, if it is one.
     """
 
     format: str

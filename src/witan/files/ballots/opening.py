@@ -26,12 +26,9 @@ REMEDY = "count a file of this size with witan tally"
 class Bounds:
     """Limits on ballots, enforced while unpacking.
 
-    Parameters
-    ----------
-    n_bytes, n_lines, line_bytes
-        Maximum number of unpacked bytes, of lines, and of bytes per line.
-    check_wanted
-        Called for every chunk; an exception ends the reading.
+    `n_bytes`, `n_lines`, `line_bytes`: maximum number of unpacked bytes, of lines, and of bytes per
+    line.
+    `check_wanted`: called for every chunk; an exception ends the reading.
     """
 
     n_bytes: int
@@ -173,10 +170,7 @@ class OpenedFile:
 def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Iterator[OpenedFile]:
     """Open a file, ``-`` or a stream; unpack gzip and Zstandard.
 
-    Parameters
-    ----------
-    bounds
-        Limits on its content; by default none.
+    `bounds`: limits on its content; by default none.
     """
     with ExitStack() as stack:
         name = str(path) if isinstance(path, str | Path) else str(getattr(path, "name", "<stream>"))

@@ -49,12 +49,8 @@ class LineProblem:
 class ProblemReport:
     """Reporter of problems to a callback; without one, raises the first.
 
-    Parameters
-    ----------
-    reports_doubts
-        Also report doubts about lines that are read.
-    on_note
-        Called with a note on how the file is read, if its columns do not make that obvious.
+    `reports_doubts`: also report doubts about lines that are read.
+    `on_note`: called with a note on how the file is read, if its columns do not make that obvious.
     """
 
     def __init__(
@@ -180,10 +176,7 @@ def scale_ballots(
 ) -> Iterator[Ballot]:
     """Set the scale of ballots, reading all first if some declare none.
 
-    Parameters
-    ----------
-    max_buffered
-        Maximum number of ballots in memory; more are written to disk.
+    `max_buffered`: maximum number of ballots in memory; more are written to disk.
     """
     parts = ((ballot, (ballot,)) for ballot in ballots)
     for _, (ballot,) in scale_parts(parts, report, scale, fallback, max_buffered):

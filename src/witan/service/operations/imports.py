@@ -94,16 +94,10 @@ def import_file(
 ) -> FileImport:
     """Take a file, or ``-`` for standard input, into a history.
 
-    Parameters
-    ----------
-    path
-        Files to import as one; their ballots of a session are joined.
-    strict
-        Whether an unreadable line refuses the whole file.
-    on_problem
-        Called at once with each unreadable line.
-    on_note
-        Called with notes on how the file is read.
+    `path`: files to import as one; their ballots of a session are joined.
+    `strict`: whether an unreadable line refuses the whole file.
+    `on_problem`: called at once with each unreadable line.
+    `on_note`: called with notes on how the file is read.
     """
     paths = (path,) if isinstance(path, str | Path) else path
     source = "standard input" if str(paths[0]) == "-" else str(paths[0])

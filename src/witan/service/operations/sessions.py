@@ -443,16 +443,10 @@ def recount_session(
 ) -> RecountResult:
     """Count a session's ballots again; people's also, with a `kind`.
 
-    Parameters
-    ----------
-    history
-        History of other sessions to learn from, or None.
-    rule
-        None: the session's own.
-    without
-        Reviewers whose ballots are excluded; their answers stay in.
-    values
-        Settings of counting by name; others stay as the session was counted.
+    `history`: history of other sessions to learn from, or None.
+    `rule`: by default the session's own.
+    `without`: reviewers whose ballots are excluded; their answers stay in.
+    `values`: settings of counting by name; others stay as the session was counted.
     """
     changed = dict(values or {})
     if history is None:
@@ -482,12 +476,8 @@ def recount_import(
 ) -> Outcome:
     """Count the ballots of an imported session.
 
-    Parameters
-    ----------
-    explicit
-        Settings that were requested explicitly.
-    redactor
-        Names for the client; `without` and the outcome use them.
+    `explicit`: settings that were requested explicitly.
+    `redactor`: names for the client; `without` and the outcome use them.
     """
     session_import, names = redactor(history.export(session))
     outcomes = imported_outcomes(

@@ -16,6 +16,7 @@ from witan.core.stats.learning import learn_severity
 from witan.core.stats.priors import SEVERITY, Severity
 from witan.core.verdict import judge_texts
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
+from witan.service.trust import verdict_sentence
 
 CLEAR = {"a": [9, 9, 9, 8], "b": [3, 4, 3, 3]}
 
@@ -231,6 +232,20 @@ class TestSeveralTexts:
         """The error lists the texts."""
         with pytest.raises(UnknownName, match="'c'"):
             verdict(jury(**CLEAR), expected="c")
+
+
+def test_a_verdict_without_grades_names_the_missing_criteria():
+    """Every ballot grades .30 of the weight, so there is no overall grade, and it says why."""
+
+    def thin(grade):
+        return {"relevance": grade, "clarity": grade}
+
+    ranked = [replace(ballot, groups=(("a",),)) for ballot in jury(make=thin, a=[9, 9, 9])]
+    result = verdict(ranked, pass_mark=7)
+
+    assert (result.decision, result.texts[0].overall) == ("too close to call", None)
+    assert result.texts[0].missing == ("accuracy", "completeness", "conciseness")
+    assert "(missing: accuracy, completeness and conciseness)" in verdict_sentence(result)
 
 
 @pytest.mark.parametrize(

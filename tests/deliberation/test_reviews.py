@@ -201,6 +201,24 @@ async def test_a_ranking_without_grades_is_repaired():
     assert session.outcome.without_effect == ()
 
 
+async def test_grades_on_less_than_half_of_the_rubric_are_repaired():
+    """The reviewer learns which criteria are missing, and its second review counts in full."""
+
+    def thin(call: Call) -> str:
+        labels = call.schema["properties"]["ranking"]["items"]["items"]["enum"]
+        return json.dumps({"grades": {label: {"relevance": 8, "clarity": 7} for label in labels}})
+
+    graded = Line(prefers=tuple(f"says {name}," for name in "cabde"))
+    last = member("e", reviews=[thin], repairs=[graded])
+    async with council([*members("abcd", "cabde"), last], synthesis=False) as held:
+        session = await held.ask("What now?")
+
+    [repair] = [event for event in session.events if isinstance(event, BallotRepaired)]
+    assert "no grades on accuracy, completeness and conciseness" in repair.problem
+    assert session.status == "complete"
+    assert session.outcome.n_ballots == 5
+
+
 async def test_a_ranking_left_without_grades_has_no_effect():
     """Status, trust line and number of ballots leave it out, and name it."""
     session = await ask_five()

@@ -243,7 +243,12 @@ class _Reader:
         grades, by_rubric = self._grades(ballot)
         if not any(groups) and not grades:
             if ballot.grades and not ballot.reason:
-                return f"gave no grade that counts under the rubric {self.counting.rubric.name!r}"
+                rubric = self.counting.rubric
+                cells = [cell for cell in ballot.grades.values() if isinstance(cell, Mapping)]
+                missing = {name: None for cell in cells for name in rubric.missing_criteria(cell)}
+                is_partial = 0 < len(missing) < len(rubric.criteria)
+                without = f", without {', '.join(missing)}" if is_partial else ""
+                return f"gave no grade that counts under the rubric {rubric.name!r}{without}"
             return ballot.reason or "gave neither a ranking nor a grade that can be read"
         mismatch = _contradicts(groups, grades)
         omitted = self._find_omissions(ballot, grades)
@@ -433,9 +438,9 @@ class _Reader:
                 overall(self.counting.rubric, grade_by_criterion).value if guards else total.value
             )
         consequence = "its holistic grade stands" if holistic is not None else "it gives no grade"
-        self._warn(
-            ballot, f"grades {name!r} on less than half of the rubric's weight; {consequence}"
-        )
+        missing = ", ".join(self.counting.rubric.missing_criteria(grade_by_criterion))
+        what = f"grades {name!r} on less than half of the rubric's weight, without {missing}"
+        self._warn(ballot, f"{what}; {consequence}")
         if holistic is None:
             return None
         ceiling = trips(self.counting.rubric, holistic, grade_by_criterion)

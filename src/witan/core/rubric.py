@@ -1,6 +1,6 @@
 """Rubrics: criteria, ceilings, the overall grade, and the named rubrics."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -135,6 +135,13 @@ class Rubric:
         ceilings = f"; ceilings: {len(self.ceilings)}" if self.ceilings else ""
         scale = "" if self.scale is None else f"; scale {brief(str(self.scale), 24)[1:-1]}"
         return f"<Rubric {brief(self.name, 24)}: {brief(criteria, 56)[1:-1]}{ceilings}{scale}>"
+
+    def missing_criteria(self, graded: Collection[str]) -> tuple[str, ...]:
+        """Name the criteria without a grade; none if half of the weight is graded."""
+        weight = sum(each.weight for each in self.criteria if each.name in graded)
+        if 2.0 * weight >= self.total_weight - ROUNDING:
+            return ()
+        return tuple(each.name for each in self.criteria if each.name not in graded)
 
     def replace_weights(self, weights: Mapping[str, float]) -> "Rubric":
         """Return the rubric with other weights; unnamed criteria keep theirs.

@@ -169,6 +169,8 @@ class TextGrades:
         number does, or there is no decision.
     failed
         Its flags from the safety gate.
+    missing
+        Criteria that ballots leave out, if all of them grade less than half of the rubric.
     """
 
     text: str
@@ -177,6 +179,7 @@ class TextGrades:
     p_pass: float | None = None
     ballots_to_flip: int | None = None
     failed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +385,7 @@ class _Jury:
             p_pass,
             flips,
             self.electorate.failed.get(name, ()),
+            _missing(rubric, columns) if columns and all(map(isnan, overall)) else (),
         )
 
 
@@ -408,6 +412,12 @@ def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, li
             read = None if raw is None else read_grade(raw, within)
             column.append(nan if read is None else read)
     return {name: grades for name, grades in columns.items() if not all(map(isnan, grades))}
+
+
+def _missing(rubric: Rubric, columns: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
+    """Name the criteria that a ballot without an overall grade leaves out."""
+    names = [criterion.name for criterion in rubric.criteria]
+    return tuple(name for name in names if any(map(isnan, columns.get(name, (nan,)))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ self-preference is measured.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 
 import anyio
@@ -15,10 +15,12 @@ import anyio
 from witan.core.attributes import cached_property
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, draw_pair_sheets, draw_sheets, mirror
+from witan.core.display import list_some
 from witan.core.early_stopping import find_decided_leader
 from witan.core.gate import Gate
-from witan.core.outcome import Outcome
+from witan.core.outcome import Outcome, join_names
 from witan.core.rules import RULES
+from witan.core.scale import HOLISTIC
 from witan.core.settings import Settings
 from witan.deliberation import events as e
 from witan.deliberation.ballots import (
@@ -213,7 +215,9 @@ class RunningCount:
             self.problem = str(error)
             return
         if not outcome.leaders:
-            self.problem = "no ballot counts for any answer"
+            silent = [f"{name} {why}" for name, why in outcome.abstentions.items()]
+            reasons = f" ({'; '.join(list_some(silent, 3))})" if silent else ""
+            self.problem = f"no ballot counts for any answer{reasons}"
             return
         if outcome.n_ballots < quorum:
             without = ", ".join(outcome.without_effect)
@@ -628,7 +632,16 @@ class _Round:
             return "ranks the answers without grading them" if are_needed else ""
         if self.procedure.asks_grades and graded < len(sheet.candidates):
             return f"grades {graded} of the {len(sheet.candidates)} answers on its sheet"
-        return ""
+        missing = self._list_missing_criteria(ballot)
+        return f"has no grades on {missing}, more than half of the rubric" if missing else ""
+
+    def _list_missing_criteria(self, ballot: Ballot) -> str:
+        """Name the criteria that an answer lacks for an overall grade."""
+        if self.rubric is None:
+            return ""
+        cells = [cell for cell in ballot.grades.values() if isinstance(cell, Mapping)]
+        missing = [self.rubric.missing_criteria(cell) for cell in cells if HOLISTIC not in cell]
+        return join_names([*dict.fromkeys(chain.from_iterable(missing))])
 
     def _record_result(self, member: Member, results: Sequence[_SheetResult]) -> Ballot | None:
         """Record a seat's ballot, or the reason for none."""

@@ -235,9 +235,16 @@ def verdict_sentence(verdict: "Verdict") -> str:
     parts = []
     if len(verdict.texts) == 1:
         [text] = verdict.texts
-        parts.append(
-            "ungraded" if text.overall is None else f"{mean_grade_text(text.overall)} of 10"
-        )
+        if text.overall is not None:
+            parts.append(f"{mean_grade_text(text.overall)} of 10")
+        elif text.missing:
+            missing = f"missing: {list_text(text.missing)}"
+            parts.append(
+                f"ungraded, as every ballot grades less than half of the rubric ({missing})"
+            )
+            parts.append("judge it again, or choose another rubric")
+        else:
+            parts.append("ungraded")
         if text.failed:
             parts.append(f"failed the safety gate: {list_text(text.failed)}")
     else:

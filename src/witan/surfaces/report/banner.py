@@ -53,7 +53,7 @@ def _words(session: Session, names: SeatNames, *, is_closed: bool) -> tuple[str,
     if (verdict := session.verdict) is not None:
         decision = verdict.decision or ""
         text = names.sentence(verdict_sentence(verdict).removeprefix(f"{decision}: ")) + "."
-        if len(verdict.texts) > 1 and verdict.leader is None:
+        if len(verdict.texts) == 1 or verdict.leader is None:
             text = text[:1].upper() + text[1:]
         if decision:
             return full_sentence(decision), text

@@ -334,7 +334,6 @@ class Lake:
         self._ballots_by_day = sorted(days.items())
 
     def _find_files(self, lists: Lists) -> dict[str, tuple[Path, ...]]:
-        """Return the files of each table; refuse a table without any."""
         patterns = {
             table: "day=*/*.parquet" if table in TABLES_BY_DAY else "*.parquet" for table in TABLES
         }
@@ -396,7 +395,6 @@ class Lake:
             raise HistoryError(str(self.folder), problem, remedy)
 
     def _duplicates(self) -> dict[str, list[str]]:
-        """Return the repeated sessions, and the files of each."""
         keys = [
             _read_table(path, ["session"])["session"].to_numpy() for path in self.files["sessions"]
         ]
@@ -616,7 +614,6 @@ def _table_path(root: Path, table: str, source: str, day: date | None) -> Path:
 
 
 def _writer(table: str, rows: "pyarrow.Table") -> Callable[[Path], object]:
-    """Return a function to write a table to a path."""
     return lambda path: arrow().parquet.write_table(
         rows,
         path,
@@ -634,7 +631,6 @@ def _remove_others(root: Path, source: str, paths: set[Path]) -> None:
 
 
 def _read_day(database: Database, day: int) -> dict[str, Columns]:
-    """Read all sessions of a day, as columns by table."""
     sessions = _columns_by_name(TABLES["sessions"], database.rows(_SESSIONS_SQL, {"day": day}))
     lines = zip(*(sessions[name] for name in _SESSION_COLUMNS), strict=True)
     by_name = {name: (key_of(name), *rest) for name, *rest in lines}

@@ -499,7 +499,6 @@ def _split_window(window: Window, states: States) -> tuple[list[int], list[Windo
 def _read_stored(
     database: Database, digest: str, spans: Sequence[int]
 ) -> dict[int, tuple[str, "_Packed | None"]]:
-    """Read the stored results of spans, each with its state."""
     rows = database.rows(
         "SELECT span, state, body FROM cached_sums"
         " WHERE query = :query AND span >= :first AND span <= :last",

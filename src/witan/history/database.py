@@ -569,7 +569,6 @@ def _start_time(number: int) -> str:
 
 @lru_cache(maxsize=1)
 def _own_start_time(number: int) -> str:
-    """Return when this process started."""
     return _start_time(number)
 
 

@@ -300,14 +300,12 @@ class SqliteDatabase(Database):
         return self._is_wal
 
     def _set_timeout(self, seconds: float) -> None:
-        """Set SQLite's own lock timeout, if it differs."""
         if seconds != self._timeout_seconds:
             self._pragma(f"busy_timeout = {round(1000 * seconds)}")
             self._timeout_seconds = seconds
 
     @contextmanager
     def _busy_timeout(self, seconds: float) -> Iterator[None]:
-        """Set the lock timeout for statements of the block."""
         usual, self._busy_seconds = self._busy_seconds, seconds
         self._set_timeout(seconds)
         try:
@@ -368,7 +366,6 @@ class SqliteDatabase(Database):
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return a file's device and inode, or None if missing."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):

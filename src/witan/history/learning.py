@@ -255,7 +255,6 @@ def _judged_sessions(database: Database, session_filter: _Filter) -> Iterator[Ju
 def _ballots(
     database: Database, sessions: Sequence[str], current_codes: Mapping[int, int]
 ) -> dict[str, list[StoredBallot]]:
-    """Read the ballots of sessions, by session."""
     rows = _rows_of(database, _BALLOTS_SQL, sessions)
     lists = zip(*(parse_lists([row[at] for row in rows]) for at in (3, 4, 5)), strict=True)
     ballots: dict[str, list[StoredBallot]] = {}
@@ -318,7 +317,6 @@ def _count_order_kept(
 def _weights_by_others(
     database: Database, codes: Mapping[int, str], session_filter: _Filter
 ) -> Mapping[str, float]:
-    """Return weights by correlation with the others in sessions of these reviewers."""
     newest_sessions = session_filter.rows(database, _NEWEST_SQL, MAX_SESSIONS_FOR_OTHERS)
     sessions = _ballots(
         database, [session for (session,) in newest_sessions], session_filter.current_codes

@@ -575,7 +575,6 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
 
 
 def _read_running(database: Database) -> list[str]:
-    """Read the sessions being recorded."""
     sql = "SELECT session, holder FROM sessions WHERE status = 'interrupted'"
     return [session for session, holder in database.rows(sql) if database.is_running(holder)]
 
@@ -698,7 +697,6 @@ def resolve_name(database: Database, name: str) -> str:
 
 
 def _latest_session(database: Database) -> str:
-    """Return the first session of the list."""
     for summary in find(database, Search(limit=1)):
         return summary.session
     problem = "contains no sessions yet"

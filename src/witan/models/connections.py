@@ -400,7 +400,6 @@ _NO_LIST = (ValueError, TypeError, KeyError, RecursionError)
 
 
 def _parse_list(body: bytes, folder: str = "") -> tuple[ListedModel, ...]:
-    """Return the models of a list, with or without an envelope."""
     model_list = json.loads(body)
     entries = model_list["data"] if isinstance(model_list, dict) else model_list
     return tuple(_parse_entry(entry, folder) for entry in entries)

@@ -478,8 +478,6 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """A refused call, an error unless another form succeeds."""
-
     status: int
     complaint: Complaint
     error: ModelError

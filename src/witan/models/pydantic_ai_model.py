@@ -224,8 +224,6 @@ class Providers:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A call in the form of the library."""
-
     messages: "list[m.ModelMessage]"
     settings: "ModelSettings"
     parameters: "ModelRequestParameters"

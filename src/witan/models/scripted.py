@@ -246,7 +246,6 @@ def review_text(line: Line, call: Call) -> str:
 
 
 def _answers(call: Call) -> dict[str, str]:
-    """Return answers by label, from the fences in the call."""
     answers: dict[str, str] = {}
     for message in call.messages:
         if message.role == "user":
@@ -275,7 +274,6 @@ def _overall(grade: Grade) -> float:
 
 
 def _grade_on(grade: Grade, criterion: str) -> float:
-    """Return the grade on one criterion, by default the overall grade."""
     if isinstance(grade, Mapping):
         return grade[criterion] if criterion in grade else round(_overall(grade))
     return grade
@@ -363,7 +361,6 @@ class ScriptedModel:
         return Reply("".join(spoken), Usage(n_words, len(spoken)), cut=len(words) > len(spoken))
 
     def _pick(self, call: Call) -> ScriptLine:
-        """Choose the first fitting entry with attempts left."""
         fitting = [entry for entry in self._lines_by_stage[call.stage] if _fits(entry, call)]
         if not fitting:
             raise ModelError(self.name, f"its script has no reply for this {call.stage}")
@@ -442,8 +439,6 @@ def _member(name: str, script_name: str, *, fast: bool) -> Member:
 
 
 def _remove_pauses(script: Script) -> Script:
-    """Return the same script without its pauses."""
-
     def hurry(lines: tuple[Line, ...]) -> tuple[Line, ...]:
         return tuple(replace(line, seconds=0.0, tokens_per_second=None) for line in lines)
 

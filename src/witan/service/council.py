@@ -146,7 +146,6 @@ class MemberFactory:
         return member
 
     def _shared_clients(self) -> "tuple[Connections, Providers]":
-        """Create the shared clients of servers on first use."""
         if self._clients is None:
             from witan.models.connections import Connections
             from witan.models.pydantic_ai_model import Providers
@@ -543,7 +542,6 @@ def seat_council(
 def _reprice(
     seats: Sequence[Seatable] | None, unpriced: Sequence[SeatSpec], priced: Sequence[SeatSpec]
 ) -> Sequence[Seatable]:
-    """Return the seats with prices from providers' lists."""
     if seats is None:
         return priced
     prices = dict(zip(unpriced, priced, strict=True))

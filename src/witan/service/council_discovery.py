@@ -447,7 +447,6 @@ _OTHER_WAYS = (Way("run ", operation="init", command=True), "ask the profile dem
 def _no_council(
     problems: Sequence[str], reaches: Mapping[str, Reach], jury_origin: str | None
 ) -> NoCouncil:
-    """Return the error for a missing model: reason and remedies."""
     if jury_origin is not None:
         reason = "; ".join(problems) or NOTHING_HERE
         return NoCouncil(

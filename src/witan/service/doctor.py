@@ -376,7 +376,6 @@ def diagnose_serve(config: Config, environment: Mapping[str, str]) -> ServeFindi
 
 
 def _profile(config: Config, name: str, about: str) -> ProfileFinding:
-    """Check a profile without calling any endpoint."""
     try:
         configuration = profile_config(config, name)
         procedure_of(configuration)
@@ -407,8 +406,6 @@ class _Listing:
 
 
 class _Seats:
-    """Examines seats, with one call per endpoint."""
-
     def __init__(
         self,
         config: Config,
@@ -494,7 +491,6 @@ class _Seats:
         )
 
     def _address(self, spec: SeatSpec) -> dict[str, str]:
-        """Return the address of a seat, and its origin."""
         place = address(spec, self._environment)
         provider = PROVIDERS.get(spec.provider)
         url = place.url or (None if provider is None else provider.address)

@@ -117,7 +117,6 @@ def _of(options: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
 
 
 def _rubric(options: Mapping[str, Any]) -> Rubric:
-    """Return the requested rubric with the requested weights."""
     rubric_option: Any = options.get("rubric", RUBRICS["general"])
     if isinstance(rubric_option, Rubric):
         rubric = rubric_option

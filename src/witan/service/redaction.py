@@ -350,7 +350,6 @@ def redact_import(session_import: SessionImport) -> tuple[SessionImport, Mapping
 
 
 def _names(session_import: SessionImport) -> Iterator[str]:
-    """Yield every name of a seat or model in an import."""
     for ballot in session_import.ballots:
         yield ballot.reviewer
         yield from ballot.candidate_names()

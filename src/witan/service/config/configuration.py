@@ -333,7 +333,6 @@ def settings_of(settings: Iterable[Setting], name: str) -> tuple[Setting, ...]:
 
 
 def _demonstration() -> tuple[Setting, ...]:
-    """Seat the scripts of the demonstration."""
     from witan.models.scripted import CHAIRMAN, MEMBERS, SCRIPTS
 
     members, [chairman] = (
@@ -389,7 +388,6 @@ def refuse_untrusted(setting: Setting) -> None:
 
 
 def _runs(text: str) -> bool:
-    """Check whether a parsed seat starts a program."""
     try:
         return parse_seat(text).provider == "cmd"
     except ConfigError:

@@ -190,7 +190,6 @@ def read_overrides(
 
 
 def _variables() -> dict[str, Key]:
-    """Return every variable with a fixed name."""
     from witan.service.config.tables import ProviderTable, fixed_keys
 
     keys = [*fixed_keys()]

@@ -149,7 +149,6 @@ class ProviderTable(_Table):
 
 
 def _field(setting: Parameter) -> Any:
-    """Type and default of a setting in a table."""
     if setting.many:
         bounds: Any = setting.bounds
         entry = Annotated[setting.kind, Field(**bounds)] if bounds else setting.kind

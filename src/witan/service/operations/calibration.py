@@ -26,7 +26,6 @@ MOST_SIZES = 10
 
 
 def _read_sizes(sizes: str | tuple[int, ...]) -> tuple[int, ...]:
-    """Read numbers with commas between, or a list of them."""
     parts = sizes.split(",") if isinstance(sizes, str) else sizes
     numbers = tuple(int(part) for part in parts)
     if not 0 < len(numbers) <= MOST_SIZES or min(numbers) < 2:
@@ -145,7 +144,6 @@ def calibrate(store: SessionStore, parameters: CalibrateParameters) -> Calibrati
 def _read_scaled(
     ballots: Ballots, parameters: BallotFormat, settings: Settings
 ) -> tuple[Sequence[Ballot], tuple[str, ...]]:
-    """Read ballots; describe the scales of their grades."""
     ballots_read = ballots.read(parameters, settings)
     if not isinstance(ballots_read, BallotTable):
         ballots_read = list(ballots_read)

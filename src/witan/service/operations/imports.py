@@ -76,7 +76,6 @@ def join_logs(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _is_log(path: str) -> bool:
-    """True if a file is a log of Inspect."""
     with suppress(WitanError), open_source(path) as source:
         content = content_of(source, None, {})
         return content is not None and content.format == "inspect"

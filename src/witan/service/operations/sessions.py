@@ -428,7 +428,6 @@ def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult
 
 
 def _warn_of_settings(outcome: Outcome, parameters: RecountParameters, ties: str) -> Outcome:
-    """Add warnings of settings without effect on a count."""
     warnings = parameters.without_effect([outcome.rule], ties)
     return replace(outcome, warnings=(*outcome.warnings, *warnings))
 
@@ -490,7 +489,6 @@ def recount_import(
 
 
 def _add_notes(outcome: Outcome, prior: object, rho: object) -> Outcome:
-    """Add notes on settings that could not be learned."""
     outcome_prior, outcome_rho = outcome.prior, outcome.rho
     warnings = describe_unlearned(
         prior if outcome_prior is None or outcome_prior.source == "public" else None,

@@ -195,7 +195,6 @@ class Councils:
         return self._configure("")
 
     def _configure(self, profile: str, overrides: Mapping[str, Any] = NO_OVERRIDES) -> Config:
-        """Return a profile's configuration with a request's overrides."""
         origin, directory = "the request", self._directory
         return profile_config(self._config, profile, overrides, directory=directory, origin=origin)
 
@@ -329,7 +328,6 @@ class Councils:
         raise self._not_here(session)
 
     def _not_here(self, session: Session) -> NoCouncil:
-        """Return the error for a session with unconfigured seats."""
         begun_text = f"the session {session.id} was begun by"
         retry_text = "or ask the question again"
         opened = session.opening
@@ -356,7 +354,6 @@ class Councils:
         return NoCouncil(problem, f"configure {seat_list}{profile_text} as they were, {retry_text}")
 
     def _seats_of_profile(self, profile: str) -> tuple[SeatSpec, ...]:
-        """List the seats of a profile that cannot be used."""
         try:
             config = self._configure(profile)
         except WitanError:
@@ -408,7 +405,6 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def _find_members(names: Sequence[str], members: Sequence[Member]) -> tuple[Member, ...]:
-    """Return the members of these names, in the order of the council."""
     member_by_name = {member.name: member for member in members}
     for name in names:
         if name not in member_by_name:
@@ -602,7 +598,6 @@ def configured_settings(request: JuryRequest) -> dict[str, Any]:
 
 
 def _seat_settings(seat: Seat) -> dict[str, Any]:
-    """Return a seat of a record as the configuration takes it."""
     if not seat.source:
         raise NoCouncil(f"{seat.name} is a model of your own", "resume the session from Python")
     options = {name: value for name, value in asdict(seat.options).items() if value is not None}

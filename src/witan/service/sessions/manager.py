@@ -456,7 +456,6 @@ class Service:
     async def _read_conversation(
         self, request: QuestionRequest
     ) -> tuple[tuple[Message, ...], str | None]:
-        """Return the conversation so far, and its session, if any."""
         if request.parent is None:
             return tuple(Message(turn.role, turn.content) for turn in request.conversation), None
         parent_session = await self.registry.session(request.parent)

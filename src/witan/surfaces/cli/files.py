@@ -232,8 +232,6 @@ def _ballots(n: int, by_people: int) -> str:
 
 
 class _Importer:
-    """Imports files one after another, and reports each."""
-
     def __init__(
         self, history: "History", options: "FileOptions", *, strict: bool, quiet: bool
     ) -> None:
@@ -451,7 +449,6 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
 
 
 def _check(options: dict[str, Any], *, has_names: bool, has_window: bool) -> None:
-    """Refuse options that do not go together."""
     if has_names and has_window:
         raise click.UsageError("choose sessions by their IDs, or by --since, --until, --category")
     if options["lake"] is not None:
@@ -499,7 +496,6 @@ def _destination(options: dict[str, Any]) -> str:
 def _writer(
     options: dict[str, Any], empty_sessions: "Counter[str]"
 ) -> tuple[str, "Callable[[Iterator[SessionImport], str], int]"]:
-    """Choose the kind of export and its counting writer."""
     from witan.files import exports
 
     kind, format_ = options["kind"], options["format_"]
@@ -525,7 +521,6 @@ def _writer(
 
 
 def _without_packing(output: str) -> Path:
-    """Return the name of a file without its compression suffix."""
     path = Path(output)
     return path.with_suffix("") if path.suffix in (".gz", ".zst") else path
 
@@ -533,7 +528,6 @@ def _without_packing(output: str) -> Path:
 def _find_sessions(
     history: "History", sessions: Sequence[str], options: dict[str, Any]
 ) -> "list[SessionSummary]":
-    """Return the requested sessions, the oldest first."""
     from witan.surfaces.cli.stored_sessions import whole_name
 
     if sessions:
@@ -595,8 +589,6 @@ def _write_lake(history: "History", options: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _ExportCounts:
-    """Counts of what was written and what was left out."""
-
     kind: str
     written: int
     of_scripts: int

@@ -233,7 +233,6 @@ class LiveSession:
         return " --no-history" if self.place is None else self.place.option
 
     def _finish(self, session: Session) -> int:
-        """Save and print the session, with its trust line."""
         try:
             if self.output.save is not None:
                 write_session(session, self.output.save)
@@ -249,7 +248,6 @@ class LiveSession:
         return status or (Status.NOT_KEPT if self.recorder.problem else Status.ANSWERED)
 
     def _report_record(self, session: Session) -> None:
-        """Report whether the history has the record."""
         if self.recorder.problem is not None:
             echo(self._unkept_text(self.recorder.problem), err=True)
         elif self.output.quiet or not is_terminal(err=True):

@@ -209,7 +209,6 @@ def _ranking(
 
 
 def _plot(outcome: "Outcome", glyphs: str) -> "Callable[[Standing], str]":
-    """Draw all intervals on one scale."""
     lines = [line.interval for line in outcome.standings if line.interval is not None]
     low = min((interval.low for interval in lines), default=0.0)
     width = max((interval.high for interval in lines), default=0.0) - low

@@ -170,7 +170,6 @@ class _SessionsBefore(LocalSessions):
 
 
 def _confirm(sessions: Sequence[str], place: "History") -> None:
-    """Ask the user to confirm; without a terminal, refuse."""
     n = count_noun(len(sessions), "session")
     if not sys.stdin.isatty():
         name_text = f" ({clean(sessions[0])})" if len(sessions) == 1 else ""

@@ -88,7 +88,6 @@ def _progress() -> Iterator[Callable[[int], None] | None]:
 
 
 def _write(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
-    """Yield verdict, seats, servers, history, settings and versions, in order."""
     yield page.sentence(_verdict(diagnosis), "bold")
     for problem in diagnosis.problems:
         yield page.sentence(f"  {problem}", "warning", hang=4)
@@ -151,7 +150,6 @@ def _profile(page: Page, profile: "ProfileFinding") -> Iterator[str]:
 
 
 def _settings(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
-    """Write the settings that a file, a variable or an option gave."""
     from witan.surfaces.report.document import Column
     from witan.surfaces.report.text import table
 
@@ -190,7 +188,6 @@ def write_seats(page: Page, title: str, seats: "Sequence[SeatFinding]") -> Itera
 
 
 def _history(finding: "HistoryFinding") -> Iterator[str]:
-    """Yield the findings about the history, a sentence each."""
     if not finding.enabled:
         yield "Sessions are not recorded: history.enabled is false."
     if finding.problem is not None:
@@ -212,7 +209,6 @@ def _history(finding: "HistoryFinding") -> Iterator[str]:
 
 
 def _serve(finding: "ServeFinding") -> Iterator[str]:
-    """Yield who may use the server, and why it would not start."""
     for token in finding.tokens:
         place = f"in {token.variable}" if token.variable else "known by its digest"
         yield f"token {token.name}: {token.problem or place}"
@@ -292,7 +288,6 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
 
 
 def _lengths() -> "Lengths":
-    """Return lengths of earlier replies, for estimating costs."""
     from witan.deliberation.plan import TYPICAL
     from witan.service.history_access import load_history_config
     from witan.surfaces.cli.stored_sessions import open_history_if_any
@@ -365,7 +360,6 @@ def _with_prices(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
 
 
 def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
-    """Let the user choose members among available providers' models."""
     import anyio
 
     from witan.models.providers import PROVIDERS, find_key
@@ -411,7 +405,6 @@ def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
 
 
 def _read_providers(keys: Collection[str], names: str) -> list[str]:
-    """Read names of providers that have a key."""
     provider_names = [name.strip() for name in names.split(",") if name.strip()]
     for name in provider_names:
         if name not in keys:
@@ -423,7 +416,6 @@ def _read_providers(keys: Collection[str], names: str) -> list[str]:
 def _pick(
     offers: "list[SeatSpec]", default: "list[SeatSpec]", dialogue: _Dialogue
 ) -> "list[SeatSpec]":
-    """Return the offers chosen by number, or seats given in full."""
     from witan.service.council_discovery import format_price
 
     dialogue.say("Models, with US dollars per million tokens read / written:")

@@ -82,7 +82,6 @@ def _check_earlier(paper: Paper, *, replace: bool) -> None:
 
 
 def _command_line(paper: Paper, options: Mapping[str, object]) -> str:
-    """Return the start of the command for this person's vote."""
     option_texts = [f"--{option}={value}" for option, value in options.items() if value]
     words = ["witan", "vote", paper.session, "--as", paper.sheet.reviewer, *option_texts]
     return shlex.join(words)
@@ -114,7 +113,6 @@ def _show(paper: VotingPaper, command_line: str, *, as_json: bool) -> None:
 
 
 def _ask(paper: Paper) -> Groups:
-    """Show the answers, and ask until a ranking is confirmed."""
     page = measure_page()
     text = "\n".join(render_report(page, VotingPaper.of(paper))) + "\n"
     if is_terminal() and text.count("\n") >= shutil.get_terminal_size().lines:

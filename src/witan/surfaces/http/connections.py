@@ -436,7 +436,6 @@ class Connection(HttpToolsProtocol):
         return self.cycle
 
     def _leave(self) -> None:
-        """Notify the handler of this connection that its client left."""
         if self._last_cycle is not None and not self._last_cycle.response_complete:
             self._last_cycle.disconnected = True
             self._last_cycle.message_event.set()

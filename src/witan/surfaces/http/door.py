@@ -319,7 +319,6 @@ class Door:
         return None
 
     def _most_bytes(self, scope: Scope) -> int:
-        """Return the longest body that this client may send."""
         most = self._settings.body_bytes
         return most if scope.get("witan.client") is not None else min(most, STRANGER_BYTES)
 
@@ -399,7 +398,6 @@ def _wants_sign_in(scope: Scope, headers: Headers) -> bool:
 
 
 def _headers_alone(send: Send) -> Send:
-    """Send a response without its body."""
     answered = False
 
     async def forward(message: Message) -> None:
@@ -413,7 +411,6 @@ def _headers_alone(send: Send) -> Send:
 
 
 def _host(header: str) -> str:
-    """Return the host name in a Host header, without the port."""
     host = header.strip().lower()
     if host.startswith("["):
         return host.partition("]")[0] + "]"

@@ -171,7 +171,6 @@ def _add_route(
 
 
 def _parameters(operation: Operation[Any, Any], values: dict[str, Any]) -> Any:
-    """Make the parameters of an operation from path, query and body."""
     if (body := values.pop(BODY, None)) is not None:
         values |= {each.name: getattr(body, each.name) for each in fields(body)}
     return operation.parameters(**values)
@@ -254,7 +253,6 @@ BODY = "body"
 
 
 def _signature(operation: Operation[Any, Any], endpoint: Callable[..., Any]) -> Signature:
-    """Make the signature of an endpoint from the fields of a dataclass."""
     type_hints = get_type_hints(endpoint, include_extras=True)
     own_parameters = [
         each.replace(kind=Parameter.KEYWORD_ONLY, annotation=type_hints[each.name])

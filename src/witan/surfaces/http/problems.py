@@ -200,7 +200,6 @@ async def respond_to_refused(request: Request, error: Exception) -> Response:
 def _word_route_error(
     request: Request, status: int, detail: str, headers: Mapping[str, str]
 ) -> str:
-    """Describe an unknown path or method, and where to look."""
     path, look = shown_path(request.scope["path"]), "GET /openapi.json lists every operation"
     if status == 404:
         has_parts = path.startswith(SESSIONS) and "/" in path.removeprefix(SESSIONS)

@@ -185,7 +185,6 @@ async def _respond_to_start(running_session: RunningSession, wait: float) -> Res
 
 
 async def _stored_events(session: Session, last: str) -> AsyncGenerator[bytes, None]:
-    """Yield the events of a finished session after the last one received."""
     messages = [StreamMessage(event, is_simulated=session.is_simulated) for event in session.events]
     after = resume_point(messages, last)
     for each in messages:

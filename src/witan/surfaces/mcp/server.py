@@ -353,7 +353,6 @@ class _Handlers:
         return types.ReadResourceResult(contents=[contents])
 
     async def _read(self, uri: str) -> tuple[str, str]:
-        """Read a resource; return its text and media type."""
         operation: Operation[Any, Any] | None = REPORTS.get(uri)
         write: Callable[[Any], str] = to_json
         parameters, kind = None, JSON

@@ -78,7 +78,6 @@ def _dataclass(name: str, members: list[Any]) -> Any:
 
 
 def _settings(declaration: Any) -> tuple[str, ...]:
-    """Names of the parameters in `options`."""
     names = [each.name for each in fields(declaration)]
     counts = issubclass(declaration, BallotSettings | BallotFormat)
     return tuple(name for name in names if counts and name in SETTINGS)

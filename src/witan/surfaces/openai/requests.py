@@ -53,7 +53,6 @@ IMAGES = ("image_url", "input_image")
 
 
 def _join(content: object) -> object:
-    """Join the text of a message that is a list of parts."""
     if content is None:
         return ""
     if not isinstance(content, list):

@@ -301,7 +301,6 @@ class LivePage:
         return Lane(key, name, line, seconds, note, is_marked=marked)
 
     def _lines(self) -> tuple[LiveLine, ...]:
-        """Return the seats in the order of their lanes."""
         lines = {line.name: line for line in self.board.seats}
         return tuple(lines[seat] for seat in self.seat_names.order(lines))
 
@@ -341,7 +340,6 @@ class LivePage:
         return f"{announced}\n{_partial('session', 'innerMorph', body)}"
 
     def _changes(self) -> Iterator[Change]:
-        """Yield the changes since the last call."""
         lanes = [each for pair in enumerate(self._lines()) for each in self._lane_changes(*pair)]
         if self._differs("labels", self.seat_names.labels if self.seat_names.hides_names else None):
             # A failed seat gets no label of the final answer, so the labels of others change.

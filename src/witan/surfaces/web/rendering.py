@@ -182,8 +182,6 @@ def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
 
 
 def _draw(chart: Chart, site: Site, values: Mapping[str, str]) -> str:
-    """Draw a chart for a desktop and for a phone."""
-
     def address(link: Link) -> str:
         return "" if site.is_file else _address(link, site, values)
 

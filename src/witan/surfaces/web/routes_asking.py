@@ -307,7 +307,6 @@ async def plan_rejudge(
 def _jury_page(
     request: Request, session: str, form: FilledForm, plan: Report | None = None
 ) -> Response:
-    """Show the form for another jury."""
     site = site_of(request)
     html = render(
         "rejudge.html",

@@ -270,7 +270,6 @@ def _addresses(request: Request, report: ReportPage, site: Site) -> dict[str, st
 
 
 def _query(request: Request) -> list[tuple[str, str]]:
-    """Return the parameters of the report in the address."""
     return [pair for pair in request.query_params.multi_items() if pair[0] != "show"]
 
 
@@ -335,7 +334,6 @@ def add_counting_page(operation: Operation[Any, Any], *, has_default: bool) -> N
 
 
 def _ballots(text: str, files: Iterable[bytes]) -> SentBallots:
-    """Read the ballots as typed, or from a file."""
     contents = [*files, *([text.encode()] if text.strip() else [])]
     if len(contents) > 1:
         raise InvalidParameter("ballots", "more than one text", "one: written here, or in a file")

@@ -370,7 +370,6 @@ def _read_weight(text: str) -> float:
 
 
 def _running_problem(running_session: RunningSession | None) -> str:
-    """Describe the failure of a running session."""
     if running_session is None:
         return ""
     if running_session.problem is not None:

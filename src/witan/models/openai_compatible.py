@@ -6,7 +6,7 @@ import re
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -34,57 +34,17 @@ _HTML_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL
 
 # Searched in this order: a server that rejects a field often lists those it expects, and one that
 # rejects a value as too high may say that the model does not support it.
-_STRANGE_NAME = (
-    "extra field",
-    "extra input",
-    "extra_forbidden",
-    "only the default",
-    "unknown argument",
-    "unknown field",
-    "unknown name",
-    "unknown parameter",
-    "unknown_parameter",
-    "unrecognized request argument",
-    "unsupported parameter",
-    "unsupported_parameter",
-    "value_error.extra",
+_STRANGE_NAME = re.compile(
+    r"extra (?:field|input)|extra_forbidden|only the default|unknown (?:argument|field|name)"
+    r"|un(?:known|supported)[ _]parameter|unrecognized request argument|value_error\.extra"
 )
-_VALUE_WORDS = (
-    "_value",
-    "<=",
-    ">=",
-    "above",
-    "at least",
-    "at most",
-    "below",
-    "between",
-    "exceed",
-    "greater than",
-    "higher than",
-    "invalid value",
-    "less than",
-    "lower than",
-    "maximum",
-    "minimum",
-    "must be",
-    "one of",
-    "range",
-    "should be",
-    "supported value",
-    "too big",
-    "too high",
-    "too large",
-    "too low",
-    "too small",
+_VALUE_WORDS = re.compile(
+    r"_value|<=|>=|above|at least|at most|below|between|exceed|(?:greater|higher|less|lower) than"
+    r"|invalid value|maximum|minimum|must be|one of|range|should be|supported value"
+    r"|too (?:big|high|large|low|small)"
 )
-_NAME_WORDS = (
-    "deprecated",
-    "n't support",
-    "not support",
-    "unexpected",
-    "unknown",
-    "unrecogni",
-    "unsupported",
+_NAME_WORDS = re.compile(
+    r"deprecated|n't support|not support|unexpected|unknown|unrecogni|unsupported"
 )
 
 
@@ -191,9 +151,8 @@ class Complaint:
         """True if the server knows the field, but rejects its value."""
         return not self._mentions(_STRANGE_NAME) and self._mentions(_VALUE_WORDS)
 
-    def _mentions(self, words: Iterable[str]) -> bool:
-        lower = f"{self.code} {self.words}".lower()
-        return any(word in lower for word in words)
+    def _mentions(self, words: re.Pattern[str]) -> bool:
+        return words.search(f"{self.code} {self.words}".lower()) is not None
 
 
 def _first_flaw(document: object, depth: int = 4) -> dict[str, Any] | None:

@@ -130,17 +130,10 @@ _PARAMETER = re.compile(r":([a-z_]+)")
 class DuckLake(LakeEngine):
     """A folder of Parquet files, summed by DuckDB.
 
-    Parameters
-    ----------
-    folder
-        The lake, or its path.
+    `folder`: the lake, or its path.
 
-    Raises
-    ------
-    HistoryError
-        If the folder is not a lake or a file cannot be read.
-    MissingExtra
-        If duckdb or pyarrow is not installed.
+    Raises `HistoryError` if the folder is not a lake or a file cannot be read; `MissingExtra` if
+    duckdb or pyarrow is not installed.
     """
 
     def __init__(self, folder: str | Path | Lake) -> None:
@@ -358,21 +351,13 @@ FILTER_COLUMNS = {"simulated", "rejudged", "human"}
 class SparkLake(LakeEngine):
     """A folder of Parquet files, summed by Spark.
 
-    Parameters
-    ----------
-    folder
-        The lake, or its path, which must be the same on every executor.
-    session
-        The caller's SparkSession, which stays open. By default the one running in this process,
-        which also stays open; if there is none, a new one on this machine, stopped when the lake
-        is closed.
+    `folder`: the lake, or its path, which must be the same on every executor.
+    `session`: the caller's SparkSession, which stays open. By default the one running in this
+    process, which also stays open; if there is none, a new one on this machine, stopped when the
+    lake is closed.
 
-    Raises
-    ------
-    HistoryError
-        If the folder is not a lake, a file cannot be read, or Java is missing.
-    MissingExtra
-        If pyspark or pyarrow is not installed.
+    Raises `HistoryError` if the folder is not a lake, a file cannot be read, or Java is missing;
+    `MissingExtra` if pyspark or pyarrow is not installed.
     """
 
     def __init__(self, folder: str | Path | Lake, *, session: Any = None) -> None:

@@ -339,20 +339,12 @@ def review_messages(  # noqa: PLR0913 — a review depends on all of this
 ) -> tuple[Message, ...]:
     """Ask for a review of the answers on a sheet.
 
-    Parameters
-    ----------
-    answers
-        Candidate to text, masked already.
-    rubric
-        Criteria to grade; None if the reviewer only ranks.
-    holistic
-        True if each answer also gets one grade of the reviewer's own.
-    peers
-        The other reviewers' ballots of the round before; None in the first round.
-    own_ballot
-        The reviewer's own ballot of the round before; None if it cast none.
-    weighs
-        Criteria to compare by, without grades; None if there are none.
+    `answers`: candidate to text, masked already.
+    `rubric`: criteria to grade; None if the reviewer only ranks.
+    `holistic`: true if each answer also gets one grade of the reviewer's own.
+    `peers`: the other reviewers' ballots of the round before; None in the first round.
+    `own_ballot`: the reviewer's own ballot of the round before; None if it cast none.
+    `weighs`: criteria to compare by, without grades; None if there are none.
     """
     parts = [
         data_rule(sheet.nonce),
@@ -562,18 +554,12 @@ def synthesis_messages(  # noqa: PLR0913 — a final answer depends on all of th
 ) -> tuple[Message, ...]:
     """Ask the chairman for the final answer.
 
-    Parameters
-    ----------
-    sheet
-        The sheet with the labels of the prompt.
-    answers
-        Candidate to text, masked already.
-    outcome
-        None if there are fewer ballots than the quorum.
-    votes
-        In the mode ``verdict``: candidate to whether its answer approves; None if it does not say.
-    schema
-        JSON Schema that the final answer satisfies; None for prose.
+    `sheet`: the sheet with the labels of the prompt.
+    `answers`: candidate to text, masked already.
+    `outcome`: None if there are fewer ballots than the quorum.
+    `votes`: in the mode ``verdict``: candidate to whether its answer approves; None if it does not
+    say.
+    `schema`: JSON Schema that the final answer satisfies; None for prose.
     """
     verdict = mode == "verdict"
     labels = ", ".join(f"[{label}]" for label in sheet.labels)

@@ -537,35 +537,20 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
 
     All data of a session becomes one `SessionImport`, wherever it is in the file.
 
-    Parameters
-    ----------
-    format
-        One of `FORMATS`; by default detected from the content.
-    answers, questions
-        Further files, as JSON Lines. Sessions missing from the main file are skipped.
-    columns
-        Column of each field, as in `read_ballots`.
-    scale
-        Scale of all grades, as in `read_ballots`.
-    category, at
-        Category and time of sessions without these in the file.
-    session_prefix
-        Prefix of the name of every session, except whole council sessions.
-    on_problem
-        Called with each unreadable line, which is skipped, and with doubts about imported lines: an
-        empty ballot, a grade outside the scale, a repeated pair. By default the first unreadable
-        line raises.
-    on_note
-        Called with a note on how the file is read, if its columns do not make that obvious.
+    `format`: one of `FORMATS`; by default detected from the content.
+    `answers`, `questions`: further files, as JSON Lines. Sessions missing from the main file are
+    skipped.
+    `columns`: column of each field, as in `read_ballots`.
+    `scale`: scale of all grades, as in `read_ballots`.
+    `category`, `at`: category and time of sessions without these in the file.
+    `session_prefix`: prefix of the name of every session, except whole council sessions.
+    `on_problem`: called with each unreadable line, which is skipped, and with doubts about imported
+    lines: an empty ballot, a grade outside the scale, a repeated pair. By default the first
+    unreadable line raises.
+    `on_note`: called with a note on how the file is read, if its columns do not make that obvious.
 
-    Raises
-    ------
-    BallotFileError
-        If the file cannot be read at all.
-    UnknownName
-        If there is no such format.
-    InvalidParameter
-        If the prefix contains characters that no name can have.
+    Raises `BallotFileError` if the file cannot be read at all; `UnknownName` if there is no such
+    format; `InvalidParameter` if the prefix contains characters that no name can have.
     """
     if format is not None:
         check_format(format)

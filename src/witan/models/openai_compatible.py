@@ -449,31 +449,17 @@ class OpenAICompatible:
     tokens …) are dropped, and remembered once a call without them has succeeded; a reply notes the
     dropped options of its call.
 
-    Parameters
-    ----------
-    name
-        Name in errors, such as ``openai:gpt-5``.
-    url
-        Base URL of the protocol, usually ending in ``/v1``.
-    model
-        Name of the model on the server.
-    key
-        Sent as a bearer token and never shown; may be None.
-    key_variable
-        Variable that contains the key, named if the key is refused.
-    connections
-        Shared with other models.
-    max_tokens_field
-        Name of the limit on tokens, unless the server refuses it.
-    now
-        Source of the time of day, for servers that name a time to wait for.
+    `name`: name in errors, such as ``openai:gpt-5``.
+    `url`: base URL of the protocol, usually ending in ``/v1``.
+    `model`: name of the model on the server.
+    `key`: sent as a bearer token and never shown; may be None.
+    `key_variable`: variable that contains the key, named if the key is refused.
+    `connections`: shared with other models.
+    `max_tokens_field`: name of the limit on tokens, unless the server refuses it.
+    `now`: source of the time of day, for servers that name a time to wait for.
 
-    Raises
-    ------
-    InvalidParameter
-        If the URL cannot be called.
-    ConfigError
-        If the key contains characters that no header can.
+    Raises `InvalidParameter` if the URL cannot be called; `ConfigError` if the key contains
+    characters that no header can.
     """
 
     never_cancels = True

@@ -232,25 +232,16 @@ class _Request:
 class PydanticAIModel:
     """A model of any pydantic-ai provider.
 
-    Parameters
-    ----------
-    name
-        Name in messages.
-    model_string
-        The model in pydantic-ai's notation, such as ``anthropic:claude-…``.
-    key, key_variable
-        The key, and the variable searched for it; without a variable none is needed.
-    base_url
-        Address; None for the provider's own.
-    providers
-        Clients shared with other models and closed by their owner; None for the model's own.
+    `name`: name in messages.
+    `model_string`: the model in pydantic-ai's notation, such as ``anthropic:claude-…``.
+    `key`, `key_variable`: the key, and the variable searched for it; without a variable none is
+    needed.
+    `base_url`: address; None for the provider's own.
+    `providers`: clients shared with other models and closed by their owner; None for the model's
+    own.
 
-    Raises
-    ------
-    MissingKey
-        If the key is missing although a variable for it was given.
-    MissingExtra
-        If the provider's package is not installed.
+    Raises `MissingKey` if the key is missing although a variable for it was given; `MissingExtra`
+    if the provider's package is not installed.
     """
 
     def __init__(

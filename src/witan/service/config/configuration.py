@@ -559,25 +559,14 @@ def load_config(
 ) -> Config:
     """Read the configuration for a directory.
 
-    Parameters
-    ----------
-    path
-        A file to read instead of the project's; a named file is trusted.
-    overrides
-        Key to value, stronger than everything else; None sets nothing.
-    origin
-        Who overrides, for origins and errors.
-    profile
-        The profile to use; empty for none.
-    history
-        Place of the history, stronger than every source. None uses the configured one.
+    `path`: a file to read instead of the project's; a named file is trusted.
+    `overrides`: key to value, stronger than everything else; None sets nothing.
+    `origin`: who overrides, for origins and errors.
+    `profile`: the profile to use; empty for none.
+    `history`: place of the history, stronger than every source. None uses the configured one.
 
-    Raises
-    ------
-    ConfigError
-        If a value is not accepted; it names its file or variable, and the key.
-    UnknownName
-        If there is no such setting or profile.
+    Raises `ConfigError` if a value is not accepted; it names its file or variable, and the key;
+    `UnknownName` if there is no such setting or profile.
     """
     files = list(_files(environment, directory, path))
     try:

@@ -99,24 +99,14 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
 ) -> click.Command:
     """Make the command of an operation that returns a value.
 
-    Parameters
-    ----------
-    options
-        Options for the operation's subject, read by `open_service`.
-    exclude
-        Parameters that `options` covers.
-    take
-        Makes the parameters from the options; by default as declared.
-    status
-        The exit status of a result.
-    formats
-        By option, its help and the text that it prints instead.
-    charts
-        By option, its help and the function that draws the result.
-    write
-        Writes the text; None: the report of the result.
-    examples, notes
-        As in `command`.
+    `options`: options for the operation's subject, read by `open_service`.
+    `exclude`: parameters that `options` covers.
+    `take`: makes the parameters from the options; by default as declared.
+    `status`: the exit status of a result.
+    `formats`: by option, its help and the text that it prints instead.
+    `charts`: by option, its help and the function that draws the result.
+    `write`: writes the text; None: the report of the result.
+    `examples`, `notes`: as in `command`.
     """
 
     def run(as_json: bool, **values: Any) -> int:

@@ -341,18 +341,11 @@ def render_vote(
 ) -> str:
     """Render a voting paper: answers under labels, and a form.
 
-    Parameters
-    ----------
-    ranking
-        The initial ranking of the form, from choices between pairs, best first.
-    problem
-        What is wrong with the ranking in `values`, or with the choices.
-    values
-        Places in the form.
-    choices
-        Choices between pairs so far.
-    seen
-        What the person had seen, as in `cast_vote`.
+    `ranking`: the initial ranking of the form, from choices between pairs, best first.
+    `problem`: what is wrong with the ranking in `values`, or with the choices.
+    `values`: places in the form.
+    `choices`: choices between pairs so far.
+    `seen`: what the person had seen, as in `cast_vote`.
     """
     places, labels = values or {}, [*paper.texts]
     by_choices = ranking if ranking is not None and ranking.n_chosen else None

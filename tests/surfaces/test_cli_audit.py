@@ -192,6 +192,22 @@ class TestNumbers:
         assert (said.status, said.out) == (2, "")
         assert "did you mean 'elm'?" in said.err
 
+    def test_a_reviewer_is_found_by_a_shortened_name(self, witan, tmp_path):
+        """By the last part of its address or around an ellipsis, if only one has it."""
+        file = tmp_path / "grades.csv"
+        names = ("http://localhost:8080/v1#qwen3", "google:gemini", "router:google/gemini")
+        lines = [f"{s},{r},{c},{len(r + c)}" for s in range(3) for r in names for c in "abc"]
+        file.write_text("\n".join(["session,reviewer,candidate,grade", *lines]), encoding="utf-8")
+        found = [
+            witan("audit", file, "--reviewer", short, "--json")
+            for short in ("qwen3", "v1#qwen3", "http…en3")
+        ]
+        several = witan("audit", file, "--reviewer", "gemini")
+
+        assert [one.json["only"] for one in found] == [names[0]] * 3
+        assert (several.status, several.out) == (2, "")
+        assert "'gemini' may be google:gemini and router:google/gemini; name one" in several.err
+
     def test_too_few_data_state_the_number_needed(self, witan, tmp_path):
         """Seven ballots are seven of the twenty that a rate needs."""
         place = store_sessions(tmp_path / "h.sqlite", council(7))

@@ -141,10 +141,13 @@ class AuditReport(NotebookDisplay, FrameSource):
     def __getitem__(self, reviewer: str) -> ReviewerAudit:
         """Return the line of one reviewer: a model, a person, or ``people``.
 
+        A name may be as tables and charts shorten it, ``qwen3`` or ``http…qwen3``, if it is that of
+        one reviewer.
+
         Raises
         ------
         UnknownName
-            If there is no line of that name.
+            If there is no line of that name, or several.
         """
         # A person may be named "people", but the name means all people together.
         line_by_reviewer = {
@@ -154,6 +157,11 @@ class AuditReport(NotebookDisplay, FrameSource):
         for name in (reviewer, present_name(reviewer, self.aliases)):
             if name in line_by_reviewer:
                 return line_by_reviewer[name]
+        similar = [name for name in reversed(line_by_reviewer) if _shortens(reviewer, name)]
+        if len(similar) == 1:
+            return line_by_reviewer[similar[0]]
+        if similar:
+            raise _AmbiguousReviewer("reviewer", reviewer, similar)
         raise UnknownName("reviewer", reviewer, [line.reviewer for line in self.lines])
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
@@ -222,6 +230,22 @@ def _measure_columns(record: Any, prefix: str = "") -> dict[str, Any]:
         elif each.name != "criteria":
             columns[name] = value
     return columns
+
+
+def _shortens(short: str, name: str) -> bool:
+    """Check whether a name may be shortened so: to its last parts, or by an ellipsis."""
+    head, ellipsis, tail = short.partition("…")
+    if ellipsis:
+        return len(head) + len(tail) < len(name) and name.startswith(head) and name.endswith(tail)
+    return bool(short) and name.endswith(short) and name[: -len(short)].endswith((":", "/", "#"))
+
+
+class _AmbiguousReviewer(UnknownName):
+    """A shortened name of several reviewers; the error names them."""
+
+    def __str__(self) -> str:
+        several = join_names(self.known_names[:MAX_NAMES_LISTED])
+        return f"reviewer {self.name!r} may be {several}; name one of them in full"
 
 
 class _UnknownCriterion(UnknownName):

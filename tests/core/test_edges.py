@@ -121,6 +121,16 @@ class TestWeights:
 
         assert [line.std_error for line in outcome.standings] == [None, None]
 
+    def test_one_weight_beside_others_of_a_millionth_has_no_deviation(self):
+        """The z-scores of one ballot show no spread, so no error of 0 is stated."""
+        heavy = Ballot("r", grades={"a": 7, "b": 5, "c": 4}, weight=1e6)
+        others = [Ballot(name, grades={"a": 6, "b": 8, "c": 1}) for name in "st"]
+        alone = tally([heavy, *others], "normalized_scores")
+        beside = tally([replace(heavy, weight=2), *others], "normalized_scores")
+
+        assert [line.std_error for line in alone.standings] == [None] * 3
+        assert None not in [line.std_error for line in beside.standings]
+
     @pytest.mark.filterwarnings("error")
     def test_a_weight_beside_which_the_others_vanish_warns_of_nothing(self):
         """The heavy ballot has one candidate; the comparisons of the others have no precision."""

@@ -40,6 +40,9 @@ equal means of different weight.
 DUST = 1e-12
 """Variance of z below which it is a rounded 0."""
 
+LEAST_FREEDOM = 0.01
+"""Share of the variance of z that its weighted mean square shows; less states no error."""
+
 WHOLE_GRADES = 180
 """Candidates times largest grade up to which a ballot's sums of squares fit 16 bits."""
 
@@ -105,7 +108,8 @@ def normalized_scores(profile: Profile) -> Scores:
     -------
     Scores
         ``score`` (C, S): in standard deviations of a ballot; NaN without a grade.
-        ``std_error`` (C, S): population standard deviation of the z over √votes, NaN under two.
+        ``std_error`` (C, S): population standard deviation of the z over √votes; NaN under two,
+        and where one weighs so much that its expectation falls below a tenth.
         ``fell_back`` (S,): True where every ballot grades all its candidates the same; score and
         error are then those of `borda`.
 
@@ -277,7 +281,9 @@ def _standardise(
         variance = (weight * away * away).sum(axis=0) / voted
         # If all agree, a rounding error must not count as a difference.
         variance[variance < DUST] = 0.0
-        error = np.sqrt(variance / np.where(votes >= 2, votes, np.nan))
+        freedom = 1 - ((weight / voted) ** 2).sum(axis=0)
+        several = (votes >= 2) & (freedom > LEAST_FREEDOM)
+        error = np.sqrt(variance / np.where(several, votes, np.nan))
     score = np.round(score, DECIMALS)
     return score, error, (varied & (weight > 0).any(axis=1, keepdims=True))[:, 0]
 

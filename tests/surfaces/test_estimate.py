@@ -70,6 +70,25 @@ def test_systems_with_texts_of_few_questions_have_no_estimate(witan, tmp_path):
     assert said.lines[1] == "No mean grade is estimated: not enough data: 3 questions, 5 needed."
 
 
+@pytest.mark.parametrize(
+    ("people", "reason"),
+    [
+        (0, "Without people's votes the jury cannot be corrected"),
+        (2, "The jury cannot be corrected: not enough data: "),
+    ],
+)
+def test_one_sentence_says_why_nothing_is_corrected(witan, tmp_path, people, reason):
+    """Tables have no column in which every line is unknown."""
+    file = tmp_path / "lessons.jsonl"
+    write_ballots([b for one in lessons(40, people=people) for b in one.ballots], file)
+
+    said = witan("estimate", file)
+
+    assert said.out.count(reason) == 1
+    assert "few sessions" not in said.out
+    assert not [line for line in said.lines if {"corrected", "alone"} <= {*line.split()[:3]}]
+
+
 def test_without_people_the_panel_is_modelled(witan, tmp_path):
     """Pass rates with and without shared error stand beside the jury's, the assumption below."""
     file = tmp_path / "panel.jsonl"

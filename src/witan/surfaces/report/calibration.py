@@ -103,10 +103,8 @@ def estimates_finding(estimates: Estimates) -> str:
     if mean.jury.value is None:
         return f"No {quantity} is estimated: {mean.jury.why}."
     if mean.corrected.value is None:
-        return (
-            f"The jury alone gives {name} the highest {quantity}, {_text(mean.jury)}; people's "
-            f"votes are too few to correct it."
-        )
+        few = "; people's votes are too few to correct it" * bool(estimates.people_sessions)
+        return f"The jury alone gives {name} the highest {quantity}, {_text(mean.jury)}{few}."
     sentence = (
         f"Corrected by people's votes, {name} has the highest {quantity}, "
         f"{_text(mean.corrected)}; the jury alone says {_text(mean.jury)}, people alone "
@@ -207,22 +205,24 @@ def _panel(panel: PanelEstimate | None, cluster: Cluster) -> Iterator[Block]:
 
 
 def _table(title: str, heading: str, names: Sequence[str], means: Sequence[CorrectedMean]) -> Block:
-    return table_of(
-        title,
-        [
-            (Column(heading, "left", fit="middle", heads=True), list(names)),
-            (
-                Column("corrected", interval=90, meaning="the jury's, corrected by people's votes"),
-                [_cell(each.corrected) for each in means],
-            ),
-            (Column("jury alone", interval=70), [_cell(each.jury) for each in means]),
-            (Column("people alone", interval=80), [_cell(each.people) for each in means]),
-            (
-                Column("judged by people", keep=60),
-                [f"{each.people.n:,} of {each.jury.n:,}" for each in means],
-            ),
-        ],
-    )
+    """Write means, in columns for people only where one has enough of their votes."""
+    corrected = Column("corrected", interval=90, meaning="the jury's, corrected by people's votes")
+    columns: list[tuple[Column, Sequence[str | Cell]]] = [
+        (Column(heading, "left", fit="middle", heads=True), list(names)),
+        (Column("jury alone", interval=70), [_cell(each.jury) for each in means]),
+    ]
+    if any(each.corrected.value is not None for each in means):
+        columns.insert(1, (corrected, [_cell(each.corrected) for each in means]))
+    if any(each.people.value is not None for each in means):
+        alone = Column("people alone", interval=80)
+        columns.append((alone, [_cell(each.people) for each in means]))
+    if any(each.people.n for each in means):
+        counts = [f"{each.people.n:,} of {each.jury.n:,}" for each in means]
+        columns.append((Column("judged by people", keep=60), counts))
+    else:
+        noun = "texts" if heading == "system" else "pairs"
+        columns.append((Column(noun, keep=60), [f"{each.jury.n:,}" for each in means]))
+    return table_of(title, columns)
 
 
 def _cell(measure: Measure) -> Cell:
@@ -254,16 +254,19 @@ def _assumption(estimates: Estimates) -> Iterator[Block]:
     if estimates.pass_mark is not None:
         yield Sentence("A pass rate is the share of single grades that pass.", quiet=True)
     yield Sentence(_cluster_sentence(estimates), quiet=True)
-    if estimates.people_sessions:
-        yield Sentence(
-            "The correction holds if the sessions that people judged are drawn at random from all. "
-            "The jury's own interval does not account for its bias.",
-            quiet=True,
-        )
-    else:
+    uncorrected = [x.mean.corrected for x in estimates.systems if x.mean.corrected.value is None]
+    if not estimates.people_sessions:
         yield Sentence(
             "Without people's votes the jury cannot be corrected; have people judge some "
             "sessions drawn at random.",
+            quiet=True,
+        )
+    elif len(uncorrected) == len(estimates.systems):
+        yield Sentence(f"The jury cannot be corrected: {uncorrected[0].why}.", quiet=True)
+    else:
+        yield Sentence(
+            "The correction holds if the sessions that people judged are drawn at random from all. "
+            "The jury's own interval does not account for its bias.",
             quiet=True,
         )
 

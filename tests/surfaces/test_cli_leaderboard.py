@@ -180,6 +180,26 @@ class TestRules:
         assert lines(first)["ash"]["score"] == pytest.approx((12 * 1 + 12 * 2.25) / 24)
         assert first.json["lines"][0]["model"] == "ash"
 
+    @pytest.mark.parametrize(
+        ("options", "advice"),
+        [
+            (["--rule", "range"], "another rule, such as 'borda'"),
+            (["--rule", "borda", "--kind", "human"], "the ballots of kind 'model'"),
+            (
+                ["--rule", "range", "--kind", "human"],
+                "the ballots of kind 'model' and another rule, such as 'borda'",
+            ),
+        ],
+    )
+    def test_advice_where_nothing_is_counted_is_true(self, witan, tmp_path, options, advice):
+        """Models ranked, and nobody graded: only another rule or kind that counts is named."""
+        held = SessionImport("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),))
+        place = store_sessions(tmp_path / "h.sqlite", [held])
+        said = witan("leaderboard", "--history", place, *options)
+
+        assert said.status == 3
+        assert said.err.endswith(f" since the first session; choose {advice}\n")
+
     def test_a_rule_that_leaves_sessions_out_says_so(self, witan, tmp_path):
         """The rule range needs grades, and only one session of two has any."""
         graded = ballot("q2", "r1", ("ash", "elm"), grades={"ash": 8.0, "elm": 6.0})

@@ -23,7 +23,7 @@ from witan.analytics.sources import (
 from witan.analytics.sums import WindowSums
 from witan.core.rules.elo import Match, rate_matches
 from witan.core.stats import leaderboard_builder as core
-from witan.core.stats.leaderboard import Leaderboard, Terms, Window
+from witan.core.stats.leaderboard import ALWAYS, Leaderboard, Terms, Window
 from witan.core.stats.sums import (
     AnswerSums,
     MatchupSums,
@@ -228,7 +228,23 @@ def _explain(source: Source, terms: Terms, error: NothingToCount) -> NothingToCo
                     )
                 ),
             )
-    return error
+    ways = [*_ways_to_count(source, terms)]
+    return NothingToCount(f"{error}; choose {', or '.join(ways)}") if ways else error
+
+
+def _ways_to_count(source: Source, terms: Terms) -> Iterator[str]:
+    """List the terms that would rank models."""
+    window, human = terms.window, int(terms.kind == "human")
+    sums, other = source.sums(window), f"the ballots of kind {'model' if human else 'human'!r}"
+    if window != ALWAYS and source.sums(ALWAYS).coverage(terms.rule, human=human):
+        yield "another category" if window.category else "a wider window"
+    rule = f"another rule, such as {BASE_RULE!r}"
+    if has_own := bool(sums.coverage(BASE_RULE, human=human)):
+        yield rule
+    if sums.coverage(terms.rule, human=1 - human):
+        yield other
+    elif not has_own and sums.coverage(BASE_RULE, human=1 - human):
+        yield f"{other} and {rule}"
 
 
 def _note_coverage(source: Source, terms: Terms, board: Leaderboard) -> Leaderboard:

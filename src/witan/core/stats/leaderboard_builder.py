@@ -13,7 +13,6 @@ from witan.core.rules import RULES
 from witan.core.rules.registry import Rule
 from witan.core.stats.distributions import t_cdf_each, t_quantile
 from witan.core.stats.leaderboard import (
-    ALWAYS,
     Change,
     Effort,
     Leaderboard,
@@ -496,13 +495,9 @@ def _check(
 ) -> None:
     """Refuse an empty window, an unknown order, and incomparable windows."""
     if not standings.appearances.any():
-        ballots, others = "models' ballots", "human"
-        if terms.kind == "human":
-            ballots, others = "people's ballots", "model"
-        wider = "" if terms.window == ALWAYS else "a wider window, another category, "
+        whose = "people's" if terms.kind == "human" else "models'"
         raise NothingToCount(
-            f"no session with {ballots} is counted by {terms.rule} {terms.window}; "
-            f"choose {wider}another rule, or the ballots of kind {others!r}"
+            f"no session with {whose} ballots is counted by {terms.rule} {terms.window}"
         )
     if terms.order_by == "elo" and elo is None:
         raise InvalidParameter("order_by", "elo", "'score' or 'rating', for Elo was not computed")

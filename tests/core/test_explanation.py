@@ -8,10 +8,12 @@ from scipy.stats import t as t_distribution
 
 from elections import ballots
 from witan.core.ballot import Ballot
+from witan.core.comparison import compare_rules
 from witan.core.explanation import Step, explain
 from witan.core.rules import RULES
 from witan.core.rules.kemeny import kemeny
 from witan.core.settings import Settings
+from witan.core.tally import tally_sessions
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, UnsuitableBallots
 
 NAMES = ("a", "b", "c", "d")
@@ -171,6 +173,21 @@ def test_every_rule_is_explained(rule):
     assert len(set(titles)) == len(titles)
     for result in explanation.steps:
         assert all(len(row) == len(result.header) for row in result.rows)
+
+
+def test_the_name_of_a_rule_stands_for_its_settings():
+    """Where `tally` takes a name, its neighbours do; anything else is refused as ours."""
+    cast = ballots("x: a > b", "y: a > b", "z: b > a")
+
+    assert explain(cast, "irv").steps == explain(cast, Settings("irv")).steps
+    assert [each.rule for each in tally_sessions(cast, "irv")] == ["irv"]
+    with pytest.raises(UnknownName, match="unknown rule 'irw'; did you mean 'irv'"):
+        explain(cast, "irw")
+    for count in (explain, tally_sessions, compare_rules):
+        with pytest.raises(InvalidParameter, match="settings"):
+            count(cast, {"rule": "irv"})
+    with pytest.raises(InvalidParameter, match="settings"):
+        compare_rules(cast, "irv")
 
 
 def test_the_contrast_agrees_with_the_outcome():

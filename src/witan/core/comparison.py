@@ -86,6 +86,8 @@ def compare_rules(
     UnknownName
         If no ballot belongs to one of the sessions, or a rule is not in `RULES`.
     """
+    if not isinstance(settings, Settings):
+        raise InvalidParameter("settings", settings, "Settings; the rules to compare are the next")
     all_ballots = list(ballots)
     session_names = dict.fromkeys(ballot.session for ballot in all_ballots)
     sessions = tuple(session_names if only is None else dict.fromkeys(only))

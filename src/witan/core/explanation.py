@@ -19,7 +19,7 @@ from witan.core.rules import RULES
 from witan.core.rules.elimination import irv_rounds
 from witan.core.rules.pairwise import widen_paths
 from witan.core.scale import Scale, read_grade
-from witan.core.settings import AUTO, Settings
+from witan.core.settings import AUTO, Settings, settings_of
 from witan.core.stats.additive import SCALE_DF
 from witan.core.stats.distributions import t_probability
 from witan.core.tally import prepare, put_on_scale, reliability_by_session, tally_electorates
@@ -455,7 +455,7 @@ class Explanation(NotebookDisplay):
 
 
 def explain(
-    ballots: Iterable[Ballot], settings: Settings | None = None, session: str | None = None
+    ballots: Iterable[Ballot], settings: Settings | str | None = None, session: str | None = None
 ) -> Explanation:
     """Explain the outcome of one session step by step.
 
@@ -464,7 +464,7 @@ def explain(
     ballots
         Ballots of any number of sessions; learning uses all of them.
     settings
-        As for `tally_sessions`; None: the defaults.
+        As for `tally_sessions`, or the name of a rule; None: the defaults.
     session
         The session to explain; None if all ballots belong to one.
 
@@ -473,11 +473,13 @@ def explain(
     NothingToCount
         If there are no ballots.
     UnknownName
-        If no ballot belongs to the session.
+        If no ballot belongs to the session, or there is no such rule.
+    InvalidParameter
+        If the settings are neither settings nor a name.
     UnsuitableBallots
         If the rule cannot count the session, or counts a history instead of one.
     """
-    chosen = Settings() if settings is None else settings
+    chosen = settings_of(settings)
     scaled_ballots = put_on_scale(ballots, chosen)
     name = _session(scaled_ballots, session)
     if chosen.rule != AUTO and RULES[chosen.rule].needs == "history":

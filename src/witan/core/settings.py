@@ -163,6 +163,15 @@ class Settings:
         )
 
 
+def settings_of(settings: Settings | str | None) -> Settings:
+    """Return settings, those of a rule by its name, or by None the defaults."""
+    if settings is None or isinstance(settings, str):
+        return Settings() if settings is None else Settings(rule=settings)
+    if not isinstance(settings, Settings):
+        raise InvalidParameter("settings", settings, "Settings, or the name of a rule")
+    return settings
+
+
 def _check_known(kind: type[Settings], rule: str, options: Mapping[str, Any]) -> None:
     own = set() if rule == AUTO else set(RULES[rule].parameters)
     settings = {f.name for f in (*fields(kind), *fields(Counting))}

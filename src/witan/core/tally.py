@@ -30,7 +30,7 @@ from witan.core.plain_sessions import interpret_plain_sessions
 from witan.core.profile import Electorate, Profile
 from witan.core.rules import RULES
 from witan.core.scale_recognition import recognise_scales, rescale
-from witan.core.settings import AUTO, SettingOptions, Settings
+from witan.core.settings import AUTO, SettingOptions, Settings, settings_of
 from witan.core.stats.learning import borrow, learn_weights
 from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 
@@ -85,19 +85,20 @@ def tally(
 
 def tally_sessions(
     ballots: Iterable[Ballot],
-    settings: Settings,
+    settings: Settings | str,
     on_unsuitable: OnUnsuitable | None = None,
     only: Collection[str] | None = None,
     check_wanted: GoOn = forever,
 ) -> Iterator[Outcome]:
     """Count every session among the ballots, in order of appearance.
 
+    Settings may also be the name of a rule, with the defaults of all others.
     For a session that the rule cannot count, the error is passed to `on_unsuitable` if given and
     raised otherwise; the session has no outcome. `only` restricts which sessions are counted, but
     learning across sessions still uses all. `check_wanted` is called before each step; it ends the
     count by raising an error.
     """
-    columns = tally_columns(ballots, settings, on_unsuitable, only, check_wanted)
+    columns = tally_columns(ballots, settings_of(settings), on_unsuitable, only, check_wanted)
     return (batch[column] for batch, column in columns)
 
 

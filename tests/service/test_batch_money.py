@@ -2,14 +2,19 @@
 
 import threading
 import tracemalloc
+from functools import partial
+from pathlib import Path
 
 import anyio
 import pytest
 
+from recorded import isolate
 from witan.batches import Batch, BatchOptions, BatchRow
 from witan.deliberation.ports import Price, Reply, Usage
+from witan.errors import HistoryError
 from witan.history import History
 from witan.service.council import Council, Member
+from witan.service.operations.imports import FileOptions, import_file
 
 ROWS = [BatchRow(n, str(n), f"Why {n}?") for n in range(1, 4)]
 
@@ -69,15 +74,16 @@ def test_a_row_finished_by_another_run_is_counted(tmp_path):
 
 
 class Counter:
-    """A model that counts its calls, each of which takes a moment."""
+    """A model that counts its calls and replies; each call takes a moment."""
 
     def __init__(self):
-        self.calls = 0
+        self.calls = self.replies = 0
 
     async def complete(self, call, hear, /):
         """Answer at a price."""
         self.calls += 1
         await anyio.sleep(0.05)
+        self.replies += 1
         hear(call.stage)
         return Reply(call.stage, Usage(1000, 1000))
 
@@ -223,3 +229,38 @@ def test_a_bill_keeps_no_session_of_an_earlier_run(tmp_path):
 
     assert (bill.earlier, bill.calls, bill.known_usd) == (40, 0, pytest.approx(spent))
     assert peak < len(rows) * size / 2
+
+
+def test_replies_that_a_failing_history_does_not_store_are_in_files(tmp_path, monkeypatch):
+    """The error names them, and after their import no reply is asked for again."""
+    isolate(tmp_path, monkeypatch)
+    place = tmp_path / "history.sqlite"
+    rows = [BatchRow(n, str(n), f"Why {n}?") for n in range(1, 7)]
+    model = Counter()
+    when = "BEFORE INSERT ON events BEGIN SELECT RAISE(FAIL, 'disk is full'); END"
+
+    def change(sql, _=None):
+        with History.open(place) as history:
+            history.database.execute(sql)
+
+    async def go(on_result):
+        seats = [Member(n, model, price=Price(1, 1)) for n in ("ada", "bob")]
+        with History.open(place) as history:
+            async with Council(seats, mode="best") as council:
+                batch = Batch(council, history, rows, BatchOptions(concurrency=3))
+                return await batch.run(on_result)
+
+    with pytest.raises(HistoryError, match="with calls went to files instead; once it") as caught:
+        anyio.run(go, partial(change, f"CREATE TRIGGER IF NOT EXISTS full {when}"))
+    change("DROP TRIGGER full")
+    folder = caught.value.remedy.partition("run witan import ")[2].partition(" --history")[0]
+    with History.open(place) as history:
+        for file in sorted(Path(folder).iterdir()) if Path(folder).is_dir() else folder.split():
+            import_file(history, file, FileOptions())
+        n_stored = sum(len(session.answers) for session in history.sessions())
+    model.replies = 0
+    report = anyio.run(go, lambda _: None)
+
+    assert report.statuses == {"complete": len(rows)}
+    assert n_stored > 0
+    assert model.replies == 2 * len(rows) - n_stored

@@ -527,6 +527,11 @@ class Recording:
         return next(iter([*self._failures.values()]), None)
 
     @property
+    def events(self) -> Sequence[Event]:
+        """The events of its session so far; empty once all are stored."""
+        return () if self._session is None else tuple(self._session.events)
+
+    @property
     def is_durable(self) -> bool:
         """True if all events are stored, so a flush returns immediately."""
         queue = self._session

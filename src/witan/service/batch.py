@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2s
 from math import fsum
+from pathlib import Path
 from shlex import quote
+from typing import NoReturn
 
 import anyio
 import anyio.lowlevel
@@ -71,7 +73,11 @@ from witan.service.batch_votes import (
     name_questions,
 )
 from witan.service.council import Council
-from witan.service.text import list_text
+from witan.service.session_recording import SessionRecorder
+from witan.service.text import count_noun, list_text
+
+MOST_FILES = 3
+"""Most files of sessions to name; of more, their folder."""
 
 AT_ONCE = 20
 """Sessions of earlier runs to read at a time."""
@@ -320,6 +326,7 @@ class Batch:
         self._judgments: list[TextJudgment] = []
         self._n_earlier = self._n_unaffordable = self._n_running = 0
         self._failure: HistoryError | OSError | None = None
+        self._rescued: list[Path] = []
 
     def plan(self, task: BatchRow) -> Plan:
         """Plan one row."""
@@ -411,9 +418,10 @@ class Batch:
             self._lessons = await learn_lessons(
                 self.history, procedure, self.council.reviewers, judges=judges
             )
-        await self._run_rows(waiting, on_result, report_progress)
-        if self._failure is not None:
-            raise self._failure
+        try:
+            await self._run_rows(waiting, on_result, report_progress)
+        except HistoryError as error:
+            self._raise_with_files(error)
         people = await anyio.to_thread.run_sync(self._count_votes)
         return replace(self._report(anyio.current_time() - began), people=people)
 
@@ -470,15 +478,33 @@ class Batch:
             for _ in range(min(2 * self.options.concurrency, max(1, len(waiting)))):
                 work = partial(self._work, council, rows, on_result, report_progress)
                 group.start_soon(work, group.cancel_scope)
+        if self._failure is not None:
+            raise self._failure
+
+    def _raise_with_files(self, error: HistoryError) -> NoReturn:
+        """Raise an error that names the files of sessions that were not stored."""
+        if not self._rescued:
+            raise error
+        files = sorted({*map(str, self._rescued)})
+        if len(files) > MOST_FILES:
+            files = sorted({str(file.parent) for file in self._rescued})
+        remedy = (
+            f"{count_noun(len(self._rescued), 'session')} with calls went to files instead; once "
+            f"it can be written, run witan import {' '.join(map(quote, files))} --history "
+            f"{quote(error.location)}, then the batch again"
+        )
+        raise HistoryError(error.location, error.problem, remedy) from error
 
     def _record(self, procedure: Procedure) -> Council:
         """Make the council of the batch record its sessions, under this procedure."""
         base = self.council
+        recorder = SessionRecorder(self.history)
+        recorder.rescued = self._rescued
         return base.vary(
             procedure,
             base.members,
             base.chairmen,
-            self.history,
+            recorder,
             base.jury,
             teacher=self._lessons,
         )

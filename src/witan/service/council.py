@@ -304,7 +304,7 @@ class Council(BaseCouncil):
         procedure: Procedure,
         members: Sequence[Member],
         chairmen: Sequence[Member],
-        history: "History | None" = None,
+        history: "HistoryPlace" = None,
         jury: Sequence[Member] = (),
         *,
         teacher: Teacher | Lessons | None = None,

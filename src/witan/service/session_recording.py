@@ -205,6 +205,8 @@ class SessionRecorder:
         Whether a council learns from the history.
     left_open
         A session that was resumed without progress, and stays interrupted.
+    rescued
+        The files of all sessions with calls that the history could not store, and could import.
     """
 
     def __init__(
@@ -232,6 +234,7 @@ class SessionRecorder:
         self.is_conflict = False
         self.rescue_result: Path | WitanError | OSError | None = None
         self.left_open: Session | None = None
+        self.rescued: list[Path] = []
 
     @property
     def events(self) -> Sequence[Event]:
@@ -272,11 +275,11 @@ class SessionRecorder:
         return history
 
     async def close(self) -> None:
-        """Wait until every event is durable."""
+        """Wait until every event is durable, or in a file."""
         with anyio.CancelScope(shield=True):
             try:
                 for session in [*self._recordings]:
-                    await self.flush(session)
+                    await self._flush_or_rescue(session)
                 if self._failure is not None:
                     raise self._failure
             finally:
@@ -285,6 +288,21 @@ class SessionRecorder:
                 history, self._history = self._history, None
                 if history is not None and history is not self._destination:
                     await anyio.to_thread.run_sync(history.close)
+
+    async def _flush_or_rescue(self, session: str) -> None:
+        """Make the events of an unfinished session durable, or write them to a file."""
+        recording = self._recordings[session]
+        events = () if recording is None else recording.events
+        try:
+            await self.flush(session)
+        except HistoryError as error:
+            self._failure = self._failure or error
+            record = Session.of(events)
+            if record.cost.calls:
+                with suppress(WitanError, OSError):
+                    file = await anyio.to_thread.run_sync(self.write, record)
+                    if not isinstance(error, HistoryConflict):
+                        self.rescued.append(file)
 
     def learn(
         self,
@@ -385,6 +403,8 @@ class SessionRecorder:
                 self.rescue_result = failure
                 remedy = f"and its record could not be written either: {failure}"
             else:
+                if not self.is_conflict:
+                    self.rescued.append(self.rescue_result)
                 remedy = f"the record of the session is in {self.rescue_result}"
             raise HistoryError(error.location, error.problem, remedy) from error
         await self._forget_expired()

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import sys
+import time
 from pathlib import Path
 
 import anyio
@@ -130,22 +131,47 @@ async def test_endless_output_is_stopped():
 async def test_cancelling_kills_the_program_and_its_children(tmp_path):
     """Grandchildren are killed as well."""
     pids = tmp_path / "pids"
-    code = (
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(python(parent_program(pids)).complete, call(), ignore_text)
+        with anyio.fail_after(60):
+            while not is_written(pids):  # noqa: ASYNC110 - a process of another sets no event
+                await anyio.sleep(0.01)
+        group.cancel_scope.cancel()
+
+    for pid in map(int, pids.read_text().split()[:2]):
+        await wait_until_ended(pid)
+
+
+async def test_cancelling_during_the_start_kills_the_children(tmp_path):
+    """A program may have children before the event loop learns that it started."""
+    pids = tmp_path / "pids"
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(python(parent_program(pids)).complete, call(), ignore_text)
+        with anyio.fail_after(60):
+            while not is_written(pids):
+                await anyio.lowlevel.checkpoint()
+                time.sleep(0.5)  # noqa: ASYNC251 - so the event loop learns of the start last
+        group.cancel_scope.cancel()
+
+    for pid in map(int, pids.read_text().split()[:2]):
+        await wait_until_ended(pid)
+
+
+def parent_program(pids):
+    """Return a program that starts a child and writes both process ids."""
+    return (
         "import os, subprocess, time\n"
         "child = subprocess.Popen(['sleep', '600'])\n"
         f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}} .')\n"
         "time.sleep(600)"
     )
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(python(code).complete, call(), ignore_text)
-        with anyio.fail_after(60):
-            while not (pids.exists() and pids.read_text().endswith(".")):  # noqa: ASYNC110
-                await anyio.sleep(0.01)
-        group.cancel_scope.cancel()
 
-    for pid in map(int, pids.read_text().split()[:2]):
-        await wait_until_ended(pid)
+def is_written(pids):
+    """Tell whether the program wrote both process ids."""
+    return pids.exists() and pids.read_text().endswith(".")
 
 
 async def test_background_child_does_not_delay_the_reply(tmp_path):

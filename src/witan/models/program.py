@@ -98,18 +98,20 @@ class Program:
     @asynccontextmanager
     async def _run_process(self) -> AsyncIterator[Process]:
         try:
-            process = await anyio.open_process(
-                self.argv,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={
-                    **os.environ,
-                    **{name.upper(): value for name, value in call_trace().items()},
-                    VIA_VARIABLE: ", ".join((*hops(), self._mark)),
-                },
-                start_new_session=True,
-            )
+            # Cancelled between fork and return, it would kill the program without its children.
+            with anyio.CancelScope(shield=True):
+                process = await anyio.open_process(
+                    self.argv,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env={
+                        **os.environ,
+                        **{name.upper(): value for name, value in call_trace().items()},
+                        VIA_VARIABLE: ", ".join((*hops(), self._mark)),
+                    },
+                    start_new_session=True,
+                )
         except (OSError, ValueError) as error:
             reason = self._short(getattr(error, "strerror", None) or str(error))
             problem = f"the program {self.argv[0]!r} cannot be started: {reason}"

@@ -11,12 +11,8 @@ def lazy_names(
 ) -> Callable[[str], Any]:
     """Return a package's ``__getattr__``, which imports names on first use.
 
-    Parameters
-    ----------
-    homes
-        Module to the names that it defines.
-    modules
-        Names of the package's own modules.
+    `homes`: module to the names that it defines.
+    `modules`: names of the package's own modules.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 

@@ -267,18 +267,10 @@ _STAGES: Mapping[Stage, str] = {
 def least_call_usd(
     plan: Plan, prices: Mapping[str, Price | None], answers: WrittenAnswers
 ) -> float | None:
-    """Minimum cost of a first call.
+    """Minimum cost of a first call in US dollars.
 
-    If its prompt is not known yet, this is the cost of the reply only.
-
-    Parameters
-    ----------
-    prices
-        Price by the name of the seat.
-
-    Returns
-    -------
-    US dollars; None if nothing is called, or a called seat has no price.
+    None: nothing is called, or a called seat has no price. If its prompt is not known yet, this is
+    the cost of the reply only. `prices`: price by the name of the seat.
     """
     costs = []
     for line in plan.lines:

@@ -63,11 +63,8 @@ class Journal(Protocol):
     async def commit(self) -> int | None:
         """Wait until the events so far are durable, as far as possible.
 
-        Returns
-        -------
-        int or None
-            Number of the last durable event, 0 if there is none; None if events are not stored, so
-            nothing waits.
+        Return the number of the last durable event, 0 if there is none; None if events are not
+        stored, so nothing waits.
         """
         ...
 

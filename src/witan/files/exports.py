@@ -325,10 +325,7 @@ def share_of_scale(grade: float) -> float:
 def verdict_facts(session: Session, text: str | None = None) -> dict[str, Any]:
     """List a verdict's facts: certainty, grades by juror, cost and session.
 
-    Parameters
-    ----------
-    text
-        The text whose grades are listed; by default the best.
+    `text`: the text whose grades are listed; by default the best.
     """
     facts = {"session": session.id, "status": session.status, "cost_usd": session.cost.total_usd}
     if session.is_simulated:

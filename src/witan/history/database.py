@@ -199,20 +199,14 @@ class Database(ABC):
     def transaction(self, *, wait: float | None = None) -> AbstractContextManager[None]:
         """Commit all writes of the block, or none; join an outer transaction.
 
-        Parameters
-        ----------
-        wait
-            Seconds to wait for locks, without a message; None: `lock_seconds`.
+        `wait`: seconds to wait for locks, without a message; None: `lock_seconds`.
         """
         return self._block(write=True, wait=wait)
 
     def beat(self) -> float | None:
-        """Send this process's heartbeat, if it is due.
+        """Send this process's heartbeat if it is due; return the seconds until it is due again.
 
-        Returns
-        -------
-        float or None
-            Seconds until it is due again; None: the history is a file of this machine.
+        None: the history is a file of this machine.
         """
         return None
 
@@ -446,10 +440,7 @@ class LockWait:
     def run(self, location: str, attempt: Callable[[float], T]) -> T:
         """Run an attempt, waiting some seconds; repeat if locked.
 
-        Raises
-        ------
-        HistoryError
-            If another process still keeps it locked when the time is up.
+        Raises `HistoryError` if another process still keeps it locked when the time is up.
         """
         quiet = min(QUIET_SECONDS, self._remaining)
         try:

@@ -183,10 +183,7 @@ class BatchCeiling:
     def reserve(self, session: str, most: Amount, least_calls: float) -> tuple[float | None, bool]:
         """Reserve a session's worst cost; the last session takes the rest.
 
-        Returns
-        -------
-        tuple
-            The calls granted, or None; and whether another session may still release some.
+        Return the calls granted, or None; and whether another session may still release some.
         """
         self._database.beat()  # before others can see its reservation
         with self._database.transaction():

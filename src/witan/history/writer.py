@@ -585,12 +585,8 @@ class Recording:
     async def commit(self, lock_wait: LockWait) -> int:
         """Wait until all appended events are durable or failed, within `lock_wait`.
 
-        Events blocked by another process's lock may still be stored later.
-
-        Returns
-        -------
-        int
-            The number of the session's last durable event; 0 if none.
+        Return the number of the session's last durable event; 0 if none. Events blocked by another
+        process's lock may still be stored later.
         """
         queue = self._session
         if queue is not None and queue.is_pending:
@@ -610,18 +606,10 @@ class Recording:
             self._writer.enqueue(queue)
 
     def flush(self, lock_wait: LockWait | None = None) -> None:
-        """Wait until all appended events are durable.
+        """Wait until all appended events are durable, or raise `HistoryError`.
 
-        Parameters
-        ----------
-        lock_wait
-            Limit of the wait for another process that locks the history; then the events are
-            dropped. By default as long as an opening, without a message.
-
-        Raises
-        ------
-        HistoryError
-            If some events are not stored.
+        `lock_wait`: limit of the wait for another process that locks the history; then the events
+        are dropped. By default as long as an opening, without a message.
         """
         if self.is_durable:
             self.end_session()

@@ -336,21 +336,11 @@ _USER = re.compile(r"//[^/@]*@")
 class Endpoint:
     """The chat completions of one server.
 
-    Parameters
-    ----------
-    url
-        Base URL of the protocol; a user or query in it is sent with every call, and nowhere else.
-    key
-        Sent as a bearer token.
-    key_variable
-        Variable that contains the key.
-
-    Attributes
-    ----------
-    url
-        The URL in messages: without user and query.
-    redact
-        Removes every credential from a message or a reply.
+    `url`: base URL of the protocol; a user or query in it is sent with every call and shown
+    nowhere, as the attribute is without them.
+    `key`: sent as a bearer token.
+    `key_variable`: variable that contains the key.
+    `redact`: removes every credential from a message or a reply.
     """
 
     __slots__ = ("_has_key", "_target", "_variable", "redact", "url")

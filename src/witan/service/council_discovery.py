@@ -232,9 +232,7 @@ async def find_sources(
 ) -> tuple[list[Source], list[str]]:
     """List models of all providers with keys and all local servers.
 
-    Returns
-    -------
-    The models of each, best first; and why others have none, a sentence each.
+    Return the models of each, best first; and why others have none, a sentence each.
     """
     lookups = [
         a for p in providers.values() if (a := _make_request(p, environment, reaches)) is not None

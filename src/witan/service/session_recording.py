@@ -54,17 +54,9 @@ class ResumedSession:
     events are held back until there is a new answer, ballot or final answer, or until a paid call
     begins.
 
-    Parameters
-    ----------
-    earlier_session
-        The session before it was resumed.
-    n_recorded
-        Number of its events already recorded.
-
-    Attributes
-    ----------
-    last_seq
-        The number of its last event.
+    `earlier_session`: the session before it was resumed.
+    `n_recorded`: number of its events already recorded.
+    `last_seq`: the number of its last event.
     """
 
     def __init__(self, earlier_session: Session, n_recorded: int = 0) -> None:
@@ -179,34 +171,21 @@ class SessionRemains:
 class SessionRecorder:
     """Records a council's sessions without blocking the event loop.
 
-    Parameters
-    ----------
-    history
-        An open history, which stays open; or its location, to be opened and closed with the
-        council's block. None: files only.
-    aliases, keep_days
-        Attributes for a history opened here; one that is already open has its own.
-    file
-        File for a session that the history did not store; a resumed session is also written there
-        before any call. None: a rescue file.
-    say
-        Called with a sentence when the end waits for another process; by default logged.
-
-    Attributes
-    ----------
-    problem
-        Why the history did not store the last session, or None.
-    is_conflict
-        Whether the history has different events of that session, so cannot store these later
-        either.
-    rescue_result
-        The file that has that session, or why none could be written.
-    teaches
-        Whether a council learns from the history.
-    left_open
-        A session that was resumed without progress, and stays interrupted.
-    rescued
-        The files of all sessions with calls that the history could not store, and could import.
+    `history`: an open history, which stays open; or its location, to be opened and closed with the
+    council's block. None: files only.
+    `aliases`, `keep_days`: attributes for a history opened here; one that is already open has its
+    own.
+    `file`: file for a session that the history did not store; a resumed session is also written
+    there before any call. None: a rescue file.
+    `say`: called with a sentence when the end waits for another process; by default logged.
+    `problem`: why the history did not store the last session, or None.
+    `is_conflict`: whether the history has different events of that session, so cannot store these
+    later either.
+    `rescue_result`: the file that has that session, or why none could be written.
+    `teaches`: whether a council learns from the history.
+    `left_open`: a session that was resumed without progress, and stays interrupted.
+    `rescued`: the files of all sessions with calls that the history could not store, and could
+    import.
     """
 
     def __init__(
@@ -385,10 +364,7 @@ class SessionRecorder:
     async def settle(self, session: Session) -> Session:
         """Wait until a session is durable, or write it to a file.
 
-        Returns
-        -------
-        Session
-            The session; without progress, still interrupted.
+        Return the session; without progress, still interrupted.
         """
         journal = self._resuming.pop(session.id, None)
         left_open = self.left_open = None if journal is None else journal.leave_open()
@@ -542,14 +518,9 @@ class _Journal:
             self._file_is_due = True
 
     async def commit(self) -> int | None:
-        """Wait until the events are durable.
+        """Wait until the events are durable; a failure is reported when the session ends.
 
-        A failure is reported when the session ends.
-
-        Returns
-        -------
-        int or None
-            The number of the last durable event; None without a history.
+        Return the number of the last durable event; None without a history.
         """
         events, durable = tuple(self.events), None
         if self._recording is not None:

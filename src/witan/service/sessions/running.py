@@ -400,17 +400,9 @@ def _ended_by(event: e.Event) -> tuple[str, str | None] | None:
 class RunningSession:
     """A session in the registry, from its request until its removal.
 
-    Parameters
-    ----------
-    store
-        Whether it stays available after its end.
-
-    Attributes
-    ----------
-    failure
-        The error that ended it, if any.
-    record_failure
-        Why its record is not in the history, and where it is; None if it is.
+    `store`: whether it stays available after its end.
+    `failure`: the error that ended it, if any.
+    `record_failure`: why its record is not in the history, and where it is; None if it is.
     """
 
     def __init__(self, client: Client, stream: Stream, *, store: bool = True) -> None:

@@ -74,15 +74,8 @@ class Ledger:
 
     A file belongs to one open ledger, as two would each let a client spend its whole limit.
 
-    Parameters
-    ----------
-    path
-        The file; None: in memory only.
-
-    Attributes
-    ----------
-    reservations_left
-        Reservations of a server that was killed.
+    `path`: the file; None: in memory only.
+    `reservations_left`: reservations of a server that was killed.
     """
 
     def __init__(self, clock: Clock, path: Path | None = None) -> None:
@@ -356,15 +349,8 @@ _log = logging.getLogger("witan.service")
 class SessionReservation:
     """The reservation of a session.
 
-    Parameters
-    ----------
-    reservation
-        None reserves nothing.
-
-    Attributes
-    ----------
-    before_usd
-        Cost of the session before it is resumed, on any account.
+    `reservation`: None reserves nothing.
+    `before_usd`: cost of the session before it is resumed, on any account.
     """
 
     def __init__(self, ledger: Ledger, reservation: ReservedAmount | None) -> None:

@@ -651,10 +651,7 @@ def _schema_of_text(text: TextBody | None) -> str | None:
 def read_chat(values: Mapping[str, Any]) -> tuple[ChatBody, QuestionRequest]:
     """Read a request that no server has checked, and its question.
 
-    Raises
-    ------
-    ConfigError
-        If a field is not accepted.
+    Raises `ConfigError` if a field is not accepted.
     """
     try:
         body = ChatBody.model_validate(values)

@@ -15,7 +15,6 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import replace
 from math import inf
-from types import MappingProxyType
 from typing import Self
 
 import anyio
@@ -60,7 +59,7 @@ from witan.deliberation.plan import (
     check_further_calls,
     check_priced,
 )
-from witan.deliberation.planner import fit_pairs, make_plan, plan_session
+from witan.deliberation.planner import NO_FILES, fit_pairs, make_plan, plan_session
 from witan.deliberation.ports import Clock, Member, Message, Seat, Teacher
 from witan.deliberation.procedure import Limits, Procedure, check_procedure, with_looks
 from witan.deliberation.recorder import Recorder
@@ -84,8 +83,6 @@ STOPS_BY_RANKINGS = (
 
 KEEPS_CEILING = "a resumed session keeps its ceiling; ask the question again with a higher one"
 """Remedy if the ceiling of an interrupted session is used up."""
-
-NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
 Slot = AbstractAsyncContextManager[None]

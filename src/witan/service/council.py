@@ -20,6 +20,7 @@ from witan.deliberation.council import NO_SLOT, BaseCouncil, Slot
 from witan.deliberation.events import Event, Listener, SessionOpened
 from witan.deliberation.openings import Texts, plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan
+from witan.deliberation.planner import NO_FILES
 from witan.deliberation.ports import REFERENCE, Member, Message, Model, Price, SystemClock, Teacher
 from witan.deliberation.procedure import Procedure, ThrottlePolicy
 from witan.deliberation.retries import plan_retry
@@ -171,7 +172,6 @@ def _spec(each: Seatable, key: str) -> SeatSpec:
     return SeatSpec("", PYTHON, name if isinstance(name, str) and name else type(each).__name__)
 
 
-NO_FILES: Mapping[str, str] = MappingProxyType({})
 NO_PRICES: Mapping[str, Rate] = MappingProxyType({})
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 

@@ -218,7 +218,7 @@ class CountingSettings(Parameters):
     ] = None
     tie_break: Annotated[
         Literal["none", "wins", "borda"] | None,
-        Doc("Tie-break for equal scores, instead of the rule's own.", TIES, label="Tie break"),
+        Doc("Tie-break for equal scores, instead of the rule's own.", TIES),
     ] = None
     rho: Annotated[
         float | str | None,

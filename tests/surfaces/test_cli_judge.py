@@ -62,11 +62,13 @@ class TestStatus:
         history = jury[-2:]
         shown = witan("show", "last", *history)
         counted = witan("recount", "last", "--without", "xan", "--level", 0.9, "--json", *history)
+        listed = witan("sessions", *history)
 
         assert (verdict["decision"], verdict["text"]) == ("passed", "good.md")
         assert verdict["texts"][0]["criteria"]["clarity"]["mean"] == 9
         assert "Passed. 9.0" in shown.out
         assert "It is the moraine." in shown.out
+        assert "passed" in listed.lines[-1]
         assert counted.json["verdict"]["reviewers"] == ["yma", "zoe"]
         assert counted.json["verdict"]["level"] == 0.9
 

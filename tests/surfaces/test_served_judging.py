@@ -7,6 +7,7 @@ from markup import parsed
 from mcp_clients import over_http, text_of
 from served import served
 from services import councils, write_config
+from witan.history import History
 
 CRITERIA = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
 
@@ -133,6 +134,36 @@ class TestPage:
 
         assert "What a judgment would cost" in reply.text
         assert "the moraine" in reply.text
+
+
+@pytest.mark.anyio
+async def test_a_list_of_sessions_has_their_verdicts(tmp_path):
+    """From the history: over HTTP, on the page, by MCP; a text without a pass mark has none."""
+    file = write_config(tmp_path, review=[{"grades": GRADES}])
+    with (
+        History.open(tmp_path / "history.sqlite") as history,
+        served(councils(file, history)) as server,
+    ):
+        async with httpx2.AsyncClient(base_url=server.url, timeout=60) as client:
+            for asked in (
+                {"texts": {"a": "The ice."}, "pass_mark": 8},
+                {"texts": {"a": "The ice."}},
+                {"texts": {"a": "The ice.", "b": "The moraine."}},
+            ):
+                await client.post("/api/judge", params={"wait": 20}, json=asked)
+            listed = (await client.get("/api/sessions?simulated=true")).json()["sessions"]
+            page = parsed((await client.get("/history?simulated=true")).text)
+        async with over_http(server.url) as tools:
+            told = await tools.call_tool("sessions", {"simulated": True})
+
+    assert [each["decision"] for each in listed] == ["passed", None, "failed"]
+    outcomes = [each.text for each in page.all("p", class_="outcome")]
+    assert outcomes == ["Passed: the leader is >99% likely to be best", "Failed"]
+    assert [x["decision"] for x in told.structured_content["sessions"]] == [
+        "passed",
+        None,
+        "failed",
+    ]
 
 
 @pytest.mark.anyio

@@ -272,6 +272,15 @@ def _entries(session: Session) -> Entries | None:
         return None  # without an answer or ballot it is stored without entries
 
 
+def _decide(session: Session) -> str | None:
+    """Return the verdict on judged texts, if there is one."""
+    try:
+        verdict = session.verdict
+    except WitanError:
+        return None
+    return None if verdict is None else verdict.decision
+
+
 def _row(session: Session, entries: Entries | None) -> SessionRow:
     outcome = session.outcome
     return SessionRow(
@@ -289,6 +298,7 @@ def _row(session: Session, entries: Entries | None) -> SessionRow:
         entry=None if entries is None else entries.session,
         parent=session.opening.parent,
         relation=session.opening.relation,
+        decision=_decide(session),
         judges_only=bool(session.opening.answers) and session.opening.judging is None,
     )
 

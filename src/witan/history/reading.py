@@ -14,6 +14,7 @@ from witan.core.placing import StoredStanding, lead_standings
 from witan.core.rules import RULES
 from witan.core.scale_recognition import declare_native
 from witan.core.session_ballots import AnswerEntry, ModelNames, SessionBallots
+from witan.core.verdict import Decision
 from witan.errors import (
     HistoryConflict,
     HistoryError,
@@ -519,6 +520,9 @@ class SessionSummary:
     p_best
         Probability that another draw of reviewers would place the leader best; unknown for imported
         ballots, which several rules may count.
+    decision
+        Verdict on judged texts; None: no text was judged, nothing was to decide, or an earlier
+        version stored it.
     """
 
     session: str
@@ -537,6 +541,7 @@ class SessionSummary:
     has_events: bool = True
     imported: bool = False
     p_best: float | None = None
+    decision: Decision | None = None
 
 
 def find(database: Database, search: Search) -> list[SessionSummary]:
@@ -544,7 +549,7 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
     conditions, params = build_conditions(search)
     sql = (
         "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"  # noqa: S608
-        f" parent, relation, {HAS_EVENTS}, holder, agreement FROM sessions"
+        f" parent, relation, {HAS_EVENTS}, holder, agreement, decision FROM sessions"
     )
     if search.status == "interrupted" and (running_sessions := _read_running(database)):
         names = {f"running{k}": name for k, name in enumerate(running_sessions)}
@@ -583,7 +588,7 @@ def _line(
     row: tuple[Any, ...], leader: str | None, seat: str | None, is_running: bool
 ) -> SessionSummary:
     session, at_us, status, category, simulated, question, rule, cost_usd, *others = row
-    source, parent, relation, has_events, _, p_best = others
+    source, parent, relation, has_events, _, p_best, decision = others
     if is_running:
         status = "running"
     return SessionSummary(
@@ -603,6 +608,7 @@ def _line(
         has_events=bool(has_events),
         imported=source != COUNCIL,
         p_best=None if rule is None else p_best,
+        decision=decision,
     )
 
 

@@ -337,7 +337,7 @@ NO_HOLDER = ""
 _COLUMNS = (
     *("session", "at_us", "day", "bucket", "category", "simulated", "rejudged", "source"),
     *("parent", "relation", "added_us", "revision", "status", "holder"),
-    *("question", "closing", "searched", "rule"),
+    *("question", "closing", "searched", "rule", "decision"),
     *("cost_usd", "seconds", "kendall_w", "agreement"),
     *("noise_unit", "noise_variance", "noise_df", "effect_variance"),
 )
@@ -378,6 +378,7 @@ class SessionRow:
     entry: SessionEntry | None = None
     parent: str | None = None
     relation: str | None = None
+    decision: str | None = None
     judges_only: bool = False
     added: datetime | None = None
 
@@ -415,7 +416,7 @@ class SessionRow:
         question, closing = make_storable(self.question), _text(self.closing)
         return (
             *(self.status, self.holder, question, closing),
-            *(f"{question} {closing or ''}".casefold(), self.rule),
+            *(f"{question} {closing or ''}".casefold(), self.rule, self.decision),
             *(finite(self.cost_usd), finite(self.seconds), *_count_values(self.entry)),
         )
 

@@ -289,6 +289,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX sessions_by_time ON sessions (at_us DESC, session)",
         "CREATE INDEX ballots_of_people ON ballots (reviewer) WHERE human = 1",
     ),
+    ("ALTER TABLE sessions ADD COLUMN decision TEXT",),
 )
 """Statements per version, from 1. Released versions are never edited.
 

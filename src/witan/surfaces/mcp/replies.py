@@ -198,7 +198,7 @@ def brief_comparison(comparison: RuleComparison) -> ComparisonBrief:
 
 
 LISTED: Any = record_type(
-    "ListedSession", SessionSummary, ("session", "at", "status", "question", "leader")
+    "ListedSession", SessionSummary, ("session", "at", "status", "question", "leader", "decision")
 )
 
 SESSIONS: Any = record_type(

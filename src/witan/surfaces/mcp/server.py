@@ -147,7 +147,8 @@ def _latest(service: Service) -> list[types.Resource]:
 
 
 def _describe(summary: SessionSummary) -> str:
-    parts = ("simulated" if summary.simulated else "", summary.status, origin_text(summary))
+    simulated, decision = "simulated" if summary.simulated else "", summary.decision or ""
+    parts = (simulated, summary.status, decision, origin_text(summary))
     return ", ".join([*filter(None, parts), f"{summary.at:%Y-%m-%d %H:%M} UTC"])
 
 

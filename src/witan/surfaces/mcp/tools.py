@@ -234,7 +234,8 @@ def _lean_result(node: Any, shapes: Mapping[str, Any]) -> Any:
     match lean.get("anyOf"):
         case [{"type": str(kind)} as first, {"type": "null"}]:
             del lean["anyOf"]
-            return {**first, **lean, "type": [kind, "null"]}
+            values = {"enum": [*first["enum"], None]} if "enum" in first else {}
+            return {**first, **lean, **values, "type": [kind, "null"]}
     return lean
 
 

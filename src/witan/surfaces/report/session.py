@@ -15,7 +15,7 @@ from witan.deliberation.session import Session, Synthesis
 from witan.history import SessionSummary
 from witan.service.operations.sessions import Deletion, SessionList
 from witan.service.session_records import CouncilSession, ImportedSession, votes_beside
-from witan.service.text import UNKNOWN, Page, count_noun, list_text
+from witan.service.text import UNKNOWN, Page, count_noun, list_text, uncapitalize
 from witan.service.trust import cost_sum_text, p_best_text, session_trust
 from witan.surfaces.live_board import CUT, Board, answer_facts
 from witan.surfaces.report.ballots import (
@@ -92,6 +92,9 @@ def _table(listing: SessionList) -> Table:
             [f"{'simulated, ' * s.simulated}{s.status}" for s in lines],
         ),
         (Column("question", "left", fit="end"), [question_beginning(s.question) for s in lines]),
+        *columns_with_values(
+            (Column("verdict", "left", keep=65), [s.decision or "" for s in lines]),
+        ),
         (
             Column("leader", "left", keep=60, fit="middle"),
             [s.leader_seat or s.leader or UNKNOWN for s in lines],
@@ -121,10 +124,21 @@ def question_beginning(question: str, most: int = BEGINNING) -> str:
 
 
 def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
-    """Name a session's leader and its probability; empty without an outcome.
+    """State a session's verdict, its leader and the probability; empty without an outcome.
 
     `with_names`: the leader is named although the session's page hides names.
     """
+    leading = _leading_text(line, with_names=with_names)
+    if line.decision is None:
+        return leading
+    decision = line.decision.capitalize()
+    if line.leader is None and line.p_best is None:
+        return decision  # of a single text
+    is_named = line.leader is not None and leading.startswith(line.leader_seat or line.leader)
+    return f"{decision}: {leading if is_named else uncapitalize(leading)}"
+
+
+def _leading_text(line: SessionSummary, *, with_names: bool) -> str:
     if line.rule is None and line.leader is None:
         return ""
     sure = "" if line.p_best is None else f"{chance_percent(line.p_best)} likely to be best"

@@ -8,21 +8,17 @@ from scipy.stats import beta, norm, t
 
 from witan.core.stats.measures import (
     Count,
+    compare_means,
+    divide_means,
     estimate_measure,
     jackknife,
     join_buckets,
     lack_data,
+    per_bucket,
     rate,
     rate_by_session,
     ratio,
 )
-
-SIDES = (slice(0, 2), slice(2, 4))
-
-
-def gap(sums):
-    """Share of the first side less that of the second."""
-    return ratio(sums[:, :2]) - ratio(sums[:, 2:])
 
 
 def side(rng, n_buckets):
@@ -36,14 +32,8 @@ def side(rng, n_buckets):
 
 def difference(rng, mine, people):
     """A difference of two sides in these numbers of buckets."""
-    return estimate_measure(
-        join_buckets(side(rng, mine), side(rng, people)),
-        gap,
-        Count(15 * people, "pairs", 30),
-        "difference of shares",
-        level=0.95,
-        sides=SIDES,
-    )
+    sums = join_buckets(side(rng, mine), side(rng, people))
+    return compare_means(sums, Count(15 * people, "pairs", 30), "difference of shares", 0.95)
 
 
 class TestTwoSides:
@@ -154,6 +144,29 @@ class TestUnequalSessions:
         result = [estimate_measure(one, ratio, count, "grade", level=0.95).interval for one in sums]
 
         assert np.mean([i.low <= 6 <= i.high for i in result]) >= 0.93
+
+    @pytest.mark.parametrize(
+        "sizes", [SIZES, np.array([372, *[1] * 28])], ids=["two large", "one large"]
+    )
+    @pytest.mark.parametrize("shared", [True, False], ids=["same sessions", "other sessions"])
+    @pytest.mark.parametrize("infer", [compare_means, divide_means])
+    def test_intervals_of_two_means_cover(self, infer, shared, sizes):
+        """Whether both sides are in the same sessions or not, and however few have most cases."""
+        rng = np.random.default_rng(6)
+        n_sessions, n = len(sizes), np.concatenate([sizes, sizes]).astype(float)
+        session = np.tile(np.arange(n_sessions), 2) if shared else np.arange(2 * n_sessions)
+        second = np.arange(2 * n_sessions) >= n_sessions
+        truth, hits = (0.0 if infer is compare_means else 1.0), 0
+        rest = ("grade points", 0.95) if infer is compare_means else (0.95,)
+        for _ in range(300):
+            means = 6 + np.sqrt(0.5 + 0.5 / n) * rng.normal(size=len(n))
+            totals = [np.where(side, column, 0.0) for side in (~second, second)
+                      for column in (means * n, n)]  # fmt: skip
+            sums = per_bucket(session, *totals)
+            interval = infer(sums, Count(284, "grades", 30), *rest).interval
+            hits += interval.low <= truth <= interval.high
+
+        assert hits / 300 >= 0.92
 
     def test_equal_sessions_keep_their_degrees(self):
         """Twenty sessions of five cases have nineteen."""

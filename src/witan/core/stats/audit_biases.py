@@ -11,6 +11,7 @@ from witan.core.stats.measures import (
     Count,
     Measure,
     MeasureUnit,
+    Side,
     centred_correlation,
     compare_correlations,
     compare_means,
@@ -121,7 +122,7 @@ class Preferences:
             count,
             "difference of shares",
             level=self._level,
-            sides=[slice(at, at + 1) for at in range(sums.shape[1])],
+            sides=[Side(slice(at, at + 1), sums[:, at, 0]) for at in range(sums.shape[1])],
         )
 
     def for_its_family(self, reviewer: int) -> Measure:
@@ -158,7 +159,9 @@ class Preferences:
             count,
             "difference of shares",
             level=self._level,
-            sides=(slice(0, 1), slice(1, None)),
+            sides=[
+                Side(at, sums[:, at, :, 0].sum(axis=(1, 2))) for at in (slice(1), slice(1, None))
+            ],
         )
 
     def _compared_on(self, models: Sequence[int]) -> list[int]:

@@ -20,6 +20,7 @@ from witan.core.stats.audit_biases import (
 from witan.core.stats.measures import (
     Count,
     Measure,
+    Side,
     centred_correlation,
     compare_correlations,
     compare_means,
@@ -126,7 +127,10 @@ class Slopes:
             count,
             "slope",
             level=level,
-            sides=(slice(at, at + 1), rest),
+            sides=(
+                Side(slice(at, at + 1), self._sums[:, at, 0]),
+                Side(rest, self._sums[:, rest, 0].sum(axis=1)),
+            ),
         )
 
 
@@ -363,13 +367,14 @@ class Gradings:
         if part.n_others < MIN_OTHERS:
             why = f"not enough data: a single other reviewer, {MIN_OTHERS} needed"
             return undefined_measure(count, "grade points", why)
+        sums = self._sum_buckets(part.own_rows, "own_excess", "n_own", "x", "y", "n")
         return estimate_measure(
-            self._sum_buckets(part.own_rows, "own_excess", "n_own", "x", "y", "n"),
+            sums,
             lambda totals: ratio(totals[:, :2]) - _excess(totals[:, 2:]),
             count,
             "grade points",
             level=self._level,
-            sides=(slice(0, 2), slice(2, 5)),
+            sides=(Side(slice(0, 2), sums[:, 1]), Side(slice(2, 5), sums[:, 4])),
         )
 
     def _position_effect(self, part: _Part) -> Measure:

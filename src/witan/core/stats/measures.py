@@ -16,8 +16,6 @@ from witan.core.stats.prediction_powered import MeanKind, equal_clusters, infer_
 from witan.errors import InvalidParameter
 
 Array = NDArray[np.float64]
-Side = slice | NDArray[np.intp]
-"""Indices of one side's sums on the second axis of the sums."""
 
 MIN_BUCKETS = 5
 """Fewest buckets with data to estimate how much buckets vary."""
@@ -45,6 +43,21 @@ SAME = "error unknown: all groups of sessions say the same"
 POOR_SIDE = f"error unknown: a side of it has data in fewer than {MIN_BUCKETS} groups of sessions"
 
 
+class Side(NamedTuple):
+    """One side of a comparison of sums.
+
+    Parameters
+    ----------
+    at
+        Its sums, on their second axis.
+    cases : float array, shape (B,)
+        How much of its data each bucket has: a number of cases, or a sum of squares.
+    """
+
+    at: slice | NDArray[np.intp]
+    cases: Array
+
+
 class JackknifeEstimate(NamedTuple):
     """Estimates with errors, in arrays of one shape; scalars without axes.
 
@@ -56,6 +69,7 @@ class JackknifeEstimate(NamedTuple):
         NaN: unknown.
     degrees : float array
         Degrees of freedom of Student's t: buckets with data minus one; with sides, see `jackknife`.
+        Below 1 they count as 1.
     """
 
     estimate: Array
@@ -83,11 +97,12 @@ def jackknife(
         estimate  = statistic(T),
         std_error = √((B − 1)/B · Σ_b (θ₍b₎ − θ₍·₎)²),        degrees = B − 1.
 
-    A statistic that compares sides with data in different buckets is only as precise as its weaker
-    side. With V_s the same variance for side s alone, its sums left out by bucket and those of the
-    others kept, and B_s the buckets that it fills, the degrees are Satterthwaite's, at most B − 1:
+    A statistic that compares sides is only as precise as its weaker side, and as the buckets that
+    have most of the data. With V_s the same variance for side s alone, its sums left out by bucket
+    and those of the others kept, and n_sb of its n_s cases in bucket b, the degrees are
+    Satterthwaite's for independent cases, as in `rate`:
 
-        degrees = (Σ_s V_s)² / Σ_s V_s²/(B_s − 1).
+        degrees = (Σ_s V_s)² / Σ_b (Σ_s V_s·n_sb/n_s)² − 1.
 
     Buckets are groups of whole sessions, so dependence within sessions is allowed for. For the mean
     of B numbers the error is the sample deviation over √B. The jackknife is not valid for a median.
@@ -101,8 +116,8 @@ def jackknife(
         From sums of shape (N, …), N times as many as are wanted, to N times the estimates: shape
         (N,) or (N, M). For a ratio of two sums: ``lambda sums: sums[:, 0] / sums[:, 1]``. It may
         return NaN; division by 0 is not reported.
-    sides : sequence of slices or index arrays
-        For a single estimate: the parts of the second axis of `per_bucket` that are compared.
+    sides
+        For a single estimate: the sides that are compared.
 
     Returns
     -------
@@ -122,7 +137,8 @@ def jackknife(
     if per_bucket.ndim < 1:
         raise InvalidParameter("per_bucket", per_bucket.shape, "one row of sums per bucket")
     totals = np.asarray(per_bucket, dtype=np.float64)
-    totals = totals[totals.reshape(len(totals), -1).any(axis=1)]
+    with_data = totals.reshape(len(totals), -1).any(axis=1)
+    totals = totals[with_data]
     total = totals.sum(axis=0, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate = _mask_infinite(statistic(total))[0]
@@ -132,7 +148,8 @@ def jackknife(
             "statistic", f"shape {left_out.shape}", f"shape {(len(totals), *estimate.shape)}"
         )
     result = _conclude(estimate, left_out, _buckets_with_data(totals, estimate.shape))
-    return _of_sides(result, totals, statistic, sides) if sides else result
+    known_sides = [Side(side.at, side.cases[with_data]) for side in sides]
+    return _of_sides(result, totals, statistic, known_sides) if sides else result
 
 
 def fewest_buckets(per_bucket: Array, sides: Sequence[Side]) -> int:
@@ -142,7 +159,7 @@ def fewest_buckets(per_bucket: Array, sides: Sequence[Side]) -> int:
 
 def _has_data(sums: Array, side: Side) -> NDArray[np.bool_]:
     """Buckets with data of a side, shape (B,)."""
-    filled: NDArray[np.bool_] = (sums[:, side] != 0).reshape(len(sums), -1).any(axis=1)
+    filled: NDArray[np.bool_] = (sums[:, side.at] != 0).reshape(len(sums), -1).any(axis=1)
     return filled
 
 
@@ -155,22 +172,18 @@ def _of_sides(
     if fewest_buckets(sums, sides) < MIN_BUCKETS:
         return whole._replace(std_error=np.full_like(whole.std_error, np.nan))
     total = sums.sum(axis=0, keepdims=True)
-    variances, degrees = [], []
+    variances = np.zeros(len(sums))
     for side in sides:
         with_data = _has_data(sums, side)
         subtotals = np.repeat(total, int(with_data.sum()), axis=0)
-        subtotals[:, side] -= sums[with_data][:, side]
+        subtotals[:, side.at] -= sums[with_data][:, side.at]
         with np.errstate(divide="ignore", invalid="ignore"):
             left_out = _mask_infinite(statistic(subtotals))
-        n = len(subtotals)
-        variances.append((n - 1) * float(left_out.var()))
-        degrees.append(n - 1)
-    parts = np.array(variances)
-    doubt = float((parts**2 / np.array(degrees)).sum())
-    if doubt == 0:
+        share = divide(side.cases, side.cases.sum())
+        variances += (len(subtotals) - 1) * float(left_out.var()) * share
+    if not variances.any():
         return whole
-    of_sides = np.minimum(parts.sum() ** 2 / doubt, whole.degrees)
-    return whole._replace(degrees=np.asarray(of_sides))
+    return whole._replace(degrees=equal_clusters(variances) - 1)
 
 
 def _mask_infinite(values: Array) -> Array:
@@ -292,7 +305,7 @@ def estimate_measure(
         From sums of shape (N, …) to N estimates; NaN where undefined.
     link : str
         The scale on which errors are assumed to be symmetric.
-    sides : sequence of slices or index arrays
+    sides
         What the statistic compares, as in `jackknife`.
 
     References
@@ -331,7 +344,7 @@ def compare_means(sums: Array, count: Count, unit: MeasureUnit, level: float) ->
         count,
         unit,
         level=level,
-        sides=(slice(0, 2), slice(2, 4)),
+        sides=(Side(slice(0, 2), sums[:, 1]), Side(slice(2, 4), sums[:, 3])),
     )
 
 
@@ -344,7 +357,7 @@ def divide_means(sums: Array, count: Count, level: float) -> Measure:
         "ratio",
         level=level,
         link="log",
-        sides=(slice(0, 2), slice(2, 4)),
+        sides=(Side(slice(0, 2), sums[:, 1]), Side(slice(2, 4), sums[:, 3])),
     )
 
 
@@ -356,7 +369,7 @@ def compare_correlations(sums: Array, count: Count, level: float) -> Measure:
         count,
         "difference of correlations",
         level=level,
-        sides=(slice(0, 3), slice(3, 6)),
+        sides=(Side(slice(0, 3), sums[:, 2]), Side(slice(3, 6), sums[:, 5])),
     )
 
 

@@ -104,10 +104,16 @@ class TestSimulated:
         assert 0.92 <= coverage(together, 0) <= 0.98
 
     @pytest.mark.parametrize(
-        ("kind", "sizes"), [("grades", [30] * 2 + [2] * 6), ("shares", [50] * 3 + [3] * 17)]
+        ("kind", "sizes"),
+        [
+            ("grades", [30] * 2 + [2] * 6),
+            ("grades", [93] + [1] * 7),
+            ("differences of grades", [372] + [1] * 28),
+            ("shares", [50] * 3 + [3] * 17),
+        ],
     )
     def test_few_large_clusters_have_few_degrees(self, kind, sizes):
-        """Where two or three questions have most rows, intervals cover."""
+        """Where one to three questions have most rows, intervals cover."""
         rng = np.random.default_rng(2)
         clusters = np.repeat(np.arange(len(sizes)), sizes)
         common = 0.8 * rng.normal(size=(len(sizes), 1_000))[clusters]

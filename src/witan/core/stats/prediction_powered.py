@@ -67,9 +67,9 @@ def estimate_powered_means(
         λ = Σ_k A_k·G_k / Σ_k G_k²,        V = Σ_k (A_k − λ·G_k)² / (1 − h_k)
 
     with the leverage h_k of cluster k on mean and slope (HC2). The interval is Student's t on two
-    degrees fewer than the `equal_clusters` with people's votes, for the jury or people alone on one
-    fewer: few large clusters leave V uncertain. If the interval is not narrower than that of people
-    alone, λ is 0 and the estimate is theirs.
+    degrees fewer than the `equal_clusters` with people's votes, for the jury or people alone, where
+    h_k is the cluster's share of the rows, on one fewer: few large clusters leave V uncertain. If
+    the interval is not narrower than that of people alone, λ is 0 and the estimate is theirs.
 
     Near the ends of their scale means of grades are skewed: with p the mean's share of the scale,
     its interval is Jeffreys' for p(1 − p)/V · (z/t)² votes, where grades on the scale can vary so
@@ -217,12 +217,12 @@ def equal_clusters(sizes: Floats) -> NDArray[np.float64]:
 def _variances(
     values: Floats, present: Mask, rows: NDArray[np.intp]
 ) -> tuple[Floats, Floats, Floats]:
-    """Compute variances of means by clusters and by rows."""
+    """Compute variances of means by clusters (HC2) and by rows."""
     apart = np.where(present, values - _mean(values, present), 0.0)
     sizes = _sum_by(rows, present.astype(np.float64))
-    n, k = present.sum(axis=0), (sizes > 0).sum(axis=0)
-    parts = _sum_by(rows, _divide(apart, present))
-    variance = (parts**2).sum(axis=0) * k / np.maximum(k - 1, 1)
+    n = present.sum(axis=0)
+    parts, leverage = _sum_by(rows, _divide(apart, present)), sizes / np.maximum(n, 1)
+    variance = (parts**2 / (1 - np.minimum(leverage, MOST_LEVERAGE))).sum(axis=0)
     alone = (apart**2).sum(axis=0) / np.maximum(n * (n - 1), 1)
     return variance, alone, sizes
 

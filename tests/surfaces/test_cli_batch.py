@@ -1015,8 +1015,8 @@ class TestPeople:
     def test_votes_are_stored_once(self, witan, voted, jury, place):
         """The same command adds none; a changed vote replaces the earlier one, without a call."""
         mark = ["--column", "votes=human", "--pass-mark", 6]
-        first = lines(witan("batch", voted, *jury, *mark).out)
-        session = first[0]["session"]
+        first = {row["row"]: row for row in lines(witan("batch", voted, *jury, *mark).out)}
+        session = first[1]["session"]
         before = self.people(place, session)
         witan("batch", voted, *jury, *mark)
         same = self.people(place, session)

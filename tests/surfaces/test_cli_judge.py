@@ -1,5 +1,6 @@
 """``witan judge``, black box: texts before a jury, exit statuses, records, and what is refused."""
 
+import json
 from io import BytesIO, TextIOWrapper
 
 import pytest
@@ -132,7 +133,21 @@ class TestStatus:
         assert said.status == 3
         assert "cast no ballot" in said.err
         shown = witan("show", "none.json").out
-        assert "No outcome. 0 of 2 reviewers voted, fewer than the quorum requires." in shown
+        assert "0 of 2 reviewers voted; fewer ballots count than the quorum requires." in shown
+
+    def test_ballots_without_a_grade_that_counts_are_no_quorum(self, witan, tmp_path):
+        """Status 3, with the criteria that are missing, and no word of too few votes."""
+        reply = {"text": json.dumps({"grades": {"A": {"relevance": 8, "clarity": 9}}})}
+        options = []
+        for name in ("xan", "yma"):
+            thin = write_script(tmp_path / f"{name}.toml", review=[reply])
+            options += ["--jury", f"script:{thin}"]
+        said = witan("judge", "good.md", *options, "--save", "thin.json")
+
+        assert said.status == 3
+        assert "without accuracy, completeness, conciseness" in said.err
+        shown = witan("show", "thin.json").out
+        assert "2 of 2 reviewers voted; fewer ballots count than the quorum requires." in shown
 
     def test_a_text_is_read_from_standard_input(self, witan, jury, monkeypatch):
         """It is named so, and may be expected to win as the dash."""

@@ -85,7 +85,7 @@ def _words_without_outcome(session: Session) -> tuple[str, str]:
     ballots = session.reviewer_ballots.values()
     cast = sum(not ballot.abstained for ballot in ballots)
     voted = f"{cast} of {count_noun(len(ballots), 'reviewer')} voted"
-    return "No outcome.", f"{voted}, fewer than the quorum requires."
+    return "No outcome.", f"{voted}; fewer ballots count than the quorum requires."
 
 
 def verdict_words(outcome: Outcome, names: CandidateNames) -> tuple[str, str]:

@@ -236,7 +236,7 @@ def session_report(
     if not judges or len(session.answers) > 1:
         blocks += outcome_section(session.outcome, names, before)
     if session.outcome is None and closed:
-        why = ": fewer ballots were cast than the quorum requires"
+        why = ": fewer ballots count than the quorum requires"
         why = " yet" if session.status == "interrupted" else why
         blocks += [Heading("Ranking", "ranking"), Sentence(f"There is no outcome{why}.")]
     blocks += [

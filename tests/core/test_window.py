@@ -77,5 +77,6 @@ def test_a_window_reads_as_part_of_a_sentence():
         fact in str(Window(MAY, JUNE, "coding"))
         for fact in ("from 2026-05-01 00:00 UTC", "until 2026-06-01 00:00 UTC", "'coding'")
     )
+    assert str(Window(until=JUNE)) == "before 2026-06-01 00:00 UTC"
     assert str(Window(category="law")) == "in the category 'law'"
     assert str(ALWAYS) == "since the first session"

@@ -259,7 +259,7 @@ class TestNumbers:
         said = witan("audit", "--history", history, "--criterion", "clarity")
 
         assert (said.status, said.out) == (2, "")
-        assert "unknown criterion 'clarity'" in said.err
+        assert "unknown criterion 'clarity': no reviewer graded by criteria" in said.err
 
     def test_the_chart_has_a_row_per_reviewer(self, witan, history, tmp_path):
         """With names of reviewers and measures."""

@@ -341,7 +341,14 @@ class TestNoData:
         said = witan("leaderboard", "--lake", lake, "--until", "2001-01-01")
 
         assert said.status == 3
-        assert all(fact in said.err for fact in ("2001-01-01 00:00 UTC", "there are 24"))
+        assert "no session is before 2001-01-01 00:00 UTC; there are 24, " in said.err
+
+    def test_a_rule_over_all_sessions_is_refused_with_its_option(self, witan, history):
+        """Elo is an order of the leaderboard."""
+        said = witan("leaderboard", "--history", history, "--rule", "elo")
+
+        assert said.status == 2
+        assert said.err.endswith("a rating over all sessions is an --order-by\n")
 
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])
     def test_a_missing_history_is_not_created(self, witan, tmp_path, command):

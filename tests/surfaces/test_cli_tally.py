@@ -35,6 +35,14 @@ class TestProblems:
         used = ["--rule", "weighted_borda", "--ties", "intervals"]
         assert witan("tally", council, "--json", *used, *options).json["without_effect"] == []
 
+    @pytest.mark.parametrize("option", ["--weight", "--reliability"])
+    def test_an_unknown_reviewer_of_an_option_is_named(self, witan, council, option):
+        """The line names the option and the nearest reviewer."""
+        said = witan("tally", council, "--rule", "weighted_borda", option, "r11=2")
+
+        assert said.status == 0
+        assert f"{option} has no effect: unknown reviewer 'r11'; did you mean 'r1'?" in said.err
+
     def test_a_parameter_of_none_of_the_rules_compared_is_refused(self, witan, council):
         """Schulze has it, but only Borda is compared."""
         alone = witan("compare", council, "--rules", "borda", "--param", "strength=margins")

@@ -252,7 +252,9 @@ class _UnknownCriterion(UnknownName):
     """A criterion without grades; the error names the graded ones."""
 
     def __str__(self) -> str:
-        criterion_names = ", ".join(self.known_names) or "none"
+        if not self.known_names:
+            return f"unknown criterion {self.name!r}: no reviewer graded by criteria"
+        criterion_names = ", ".join(self.known_names)
         if self.name == OVERALL:
             hint = "leave out the criterion to audit it"
             return f"{OVERALL!r} is the holistic grade; {hint}; criteria: {criterion_names}"

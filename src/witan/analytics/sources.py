@@ -621,8 +621,8 @@ def check_rule(rule: str) -> None:
         expected = "one rule by name: auto can choose a different rule, and scale, per session"
         raise InvalidParameter("rule", rule, expected)
     if RULES[rule].needs == "history":
-        expected = "a rule that scores each session; a rating over all sessions is an order"
-        raise InvalidParameter("rule", rule, f"{expected} (order_by)")
+        expected = "a rule that scores each session; a rating over all sessions is an `order_by`"
+        raise InvalidParameter("rule", rule, expected)
 
 
 _TOTALS_SQL = """
@@ -663,9 +663,8 @@ def explain_empty(source: Source, window: Window) -> NothingToCount | None:
     times = time_range(source)
     if times is not None:
         first, last = (f"{time:%Y-%m-%d}" for time in times)
-        range_text = f"there is 1, of {first}" if n_real == 1 else (
-            f"there are {n_real:,}, from {first} to {last}"
-        )  # fmt: skip
+        days = f"of {first}" if first == last else f"from {first} to {last}"
+        range_text = f"there is 1, {days}" if n_real == 1 else f"there are {n_real:,}, {days}"
         problem = f"no session is {window}; {range_text}{_categories(source, window)}"
     elif simulated:
         simulated_text = (

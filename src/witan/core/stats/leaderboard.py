@@ -86,9 +86,10 @@ class Window:
 
     def __str__(self) -> str:
         """Describe the window for a sentence: ``from … in the category 'coding'``."""
+        until = "before" if self.since is None else "until"
         parts = [
             f"{word} {time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-            for word, time in (("from", self.since), ("until", self.until))
+            for word, time in (("from", self.since), (until, self.until))
             if time is not None
         ]
         if self.category is not None:

@@ -173,12 +173,12 @@ class Body:
         return list_text(["standard input" if path == "-" else path for path in self.files])
 
     def match(self, settings: "Settings") -> None:
-        """Report weights and answers with unknown, perhaps misspelt, names."""
-        for kind, names, known in (
-            ("reviewer", settings.weights, self.reviewers),
-            ("session", settings.gates, self.sessions),
+        """Report options with unknown, perhaps misspelt, names."""
+        for option, kind, names, known in (
+            ("--weight", "reviewer", settings.weights, self.reviewers),
+            ("--reliability", "reviewer", settings.reliability or {}, self.reviewers),
+            ("--answers", "session", settings.gates, self.sessions),
         ):
-            option = "--weight" if kind == "reviewer" else "--answers"
             for name in names:
                 if name not in known:
                     message = clean(str(UnknownName(kind, name, known)))

@@ -14,7 +14,7 @@ from witan.core.display import dollars
 from witan.errors import NoCouncil, WitanError
 from witan.service.text import UNKNOWN, Page, clean, count_noun, full_sentence, list_text
 from witan.surfaces.cli.commands import command, print_result
-from witan.surfaces.cli.options import Status, config_option, history_option, json_option
+from witan.surfaces.cli.options import Number, Status, config_option, history_option, json_option
 from witan.surfaces.terminal import console, echo, is_terminal, measure_page, say, style_line
 
 if TYPE_CHECKING:
@@ -252,7 +252,10 @@ def _write_value(value: Any) -> str:
     "--member", "members", multiple=True, metavar="SEAT", help="Member to seat; skips the question."
 )
 @click.option(
-    "--max-cost", type=float, metavar="NUMBER", help="Cost ceiling per question, in US dollars."
+    "--max-cost",
+    type=Number(min=0),
+    metavar="NUMBER",
+    help="Cost ceiling per question, in US dollars.",
 )
 @click.option("--yes", is_flag=True, help="Use all defaults without asking.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
@@ -273,8 +276,6 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
     _check_overwriting(path, asking, force=options["force"])
     seats = _with_prices(_parse_members(options["members"]) or _choose_providers(asking))
     ceiling = options["max_cost"]
-    if ceiling is not None and not 0 <= ceiling < float("inf"):
-        raise click.UsageError(f"--max-cost cannot be {ceiling}; expected US dollars, 0 or more")
     draft_with = partial(draft, seats, os.environ, is_trusted=user, lengths=_lengths())
     draft_config = draft_with(ceiling=ceiling)
     if ceiling is None and draft_config.ceiling is not None:

@@ -200,6 +200,16 @@ class TestRules:
         assert said.status == 3
         assert said.err.endswith(f" since the first session; choose {advice}\n")
 
+    def test_no_other_rule_is_advised_where_sessions_are_counted(self, witan, tmp_path):
+        """A ballot on one model gives no score under any rule."""
+        held = SessionImport("q1", NOW, ballots=(ballot("q1", "r1", ("ash",)),))
+        place = store_sessions(tmp_path / "h.sqlite", [held])
+        said = witan("leaderboard", "--history", place)
+
+        assert said.status == 3
+        assert "no ballot compares two models" in said.err
+        assert "another rule" not in said.err
+
     def test_a_rule_that_leaves_sessions_out_says_so(self, witan, tmp_path):
         """The rule range needs grades, and only one session of two has any."""
         graded = ballot("q2", "r1", ("ash", "elm"), grades={"ash": 8.0, "elm": 6.0})

@@ -236,6 +236,8 @@ def _ways_to_count(source: Source, terms: Terms) -> Iterator[str]:
     """List the terms that would rank models."""
     window, human = terms.window, int(terms.kind == "human")
     sums, other = source.sums(window), f"the ballots of kind {'model' if human else 'human'!r}"
+    if sums.coverage(terms.rule, human=human):
+        return  # counted, but without a score or rating
     if window != ALWAYS and source.sums(ALWAYS).coverage(terms.rule, human=human):
         yield "another category" if window.category else "a wider window"
     rule = f"another rule, such as {BASE_RULE!r}"

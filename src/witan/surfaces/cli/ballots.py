@@ -251,7 +251,7 @@ class Body:
             echo(f"{names}: nothing is counted under --strict", err=True)
             raise click.exceptions.Exit(Status.FAILED)
         if (self.problems + self.odd).total() > PROBLEMS_SHOWN and odd:
-            echo(f"{odd} came with values that were ignored", err=True)
+            echo(f"{odd} had values that were dropped or changed", err=True)
         if not self.n_ballots:
             raise NothingToCount(f"there is no ballot to count in {self.name}")
 

@@ -325,7 +325,7 @@ class _Importer:
         n_odd = len(tally.problems) - len(left_out)
         if n_odd and self._n_shown > PROBLEMS_SHOWN and not self.strict:
             of = f"{count_noun(n_odd, 'line')} of {clean(tally.name)}"
-            echo(f"{of} came with values that were ignored", err=True)
+            echo(f"{of} had values that were dropped or changed", err=True)
         if tally.problems and self.strict:
             if not files:
                 echo(f"{clean(tally.name)}: {nothing_text}", err=True)

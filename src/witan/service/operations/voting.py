@@ -1,7 +1,7 @@
 """A person's vote: cast blind, then everything is revealed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
@@ -26,7 +26,7 @@ from witan.history.ballots import (
 from witan.history.reading import StoredVote
 from witan.service.batch_votes import NOTE
 from witan.service.catalogue import operation, public, redacts
-from witan.service.json_output import inherit_field_docs
+from witan.service.json_output import inherit_field_docs, reduce_to
 from witan.service.parameters import Constraint, Doc, Parameters
 from witan.service.redaction import public_names
 from witan.service.stored_sessions import Name, SessionName, SessionStore, Text, WindowParameters
@@ -222,9 +222,9 @@ def votes(store: SessionStore, parameters: VotesParameters) -> PersonalRecord:
     compared = [each for each in map(partial(_compare, history), counted) if each is not None]
     if not cast:
         raise NothingToCount(f"no vote by {person}")
-    record = vote_record(compared, level=parameters.level)
-    return PersonalRecord(
-        **{each.name: getattr(record, each.name) for each in fields(record)},
+    return reduce_to(
+        PersonalRecord,
+        vote_record(compared, level=parameters.level),
         reviewer=person,
         window=parameters.window,
         level=parameters.level,
@@ -269,17 +269,6 @@ def cast_vote(store: SessionStore, paper: Paper, vote: HumanVote, *, seen: str =
 
     `seen`: what the person had seen, a key of `SEEN_NOTES`; empty: the answers alone.
     """
-    store_vote(store.history, paper, vote, seen=seen)
-    return reveal_paper(store, paper, vote.groups)
-
-
-def reveal_paper(store: SessionStore, paper: Paper, groups: Groups) -> VoteResult:
-    """Reveal a paper's authors and the panel's ranking."""
-    return reveal(store.history, paper, groups, store.show_import)
-
-
-def store_vote(history: History, paper: Paper, vote: HumanVote, *, seen: str = "") -> None:
-    """Store a person's ranking; `seen` as `cast_vote` takes it."""
     ballot = build_ballot(paper.sheet, vote.groups, paper.session, SystemClock().now())
     notes = []
     if vote.by_name:
@@ -291,4 +280,10 @@ def store_vote(history: History, paper: Paper, vote: HumanVote, *, seen: str = "
         notes.append(SEEN_NOTES.get(seen, SEEN_NOTE))
     if notes:
         ballot = replace(ballot, notes="; ".join(notes))
-    history.vote(paper.session, [ballot], replace_earlier=paper.earlier is not None)
+    store.history.vote(paper.session, [ballot], replace_earlier=paper.earlier is not None)
+    return reveal_paper(store, paper, vote.groups)
+
+
+def reveal_paper(store: SessionStore, paper: Paper, groups: Groups) -> VoteResult:
+    """Reveal a paper's authors and the panel's ranking."""
+    return reveal(store.history, paper, groups, store.show_import)

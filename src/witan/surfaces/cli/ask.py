@@ -288,7 +288,7 @@ def plan_command(as_json: bool, **options: Any) -> None:
     with open_history_if_any(load_history_config(options["config"], options["history"])) as history:
         councils = _planned_councils(options, history)
         councils.council(request)
-        _print_plan("plan", request, councils, before, as_json=as_json)
+        _print_plan(request, councils, before, as_json=as_json)
 
 
 plan_option = section(
@@ -315,14 +315,13 @@ def _planned_councils(
 
 
 def _print_plan(
-    operation: str,
     request: QuestionRequest | RetryRequest | RejudgeRequest | JudgeRequest,
     councils: "LocalCouncils",
     sessions: "Sequence[Session]",
     *,
     as_json: bool,
 ) -> None:
-    """Run the operation with that name and print its plan."""
+    """Plan a request, and print the plan."""
     import anyio
 
     from witan.service.operations.plan import Planner
@@ -331,10 +330,7 @@ def _print_plan(
 
     async def plan() -> "PlanSummary":
         async with Service.open(councils, local=True, sessions=sessions) as service:
-            summary: PlanSummary = await find_operation(operation).handler(
-                Planner(service, LOCAL), request
-            )
-        return summary
+            return await Planner(service, LOCAL).plan(request)
 
     print_result(anyio.run(plan), as_json=as_json)
 
@@ -396,7 +392,7 @@ def judge_command(texts: tuple[str, ...], **options: Any) -> int:
     if options["plan"]:
         councils = _planned_councils(options)
         councils.council_of_jurors(request)
-        _print_plan("plan_judge", request, councils, (), as_json=output.as_json)
+        _print_plan(request, councils, (), as_json=output.as_json)
         return 0
 
     def prepare(live: "LiveSession") -> SessionStart:
@@ -483,7 +479,7 @@ def _run_again(
         councils = _planned_councils(options)
         seat(councils, parent)
         request_for_parent = replace(request, session=parent.id)
-        _print_plan(f"plan_{name}", request_for_parent, councils, [parent], as_json=output.as_json)
+        _print_plan(request_for_parent, councils, [parent], as_json=output.as_json)
         return 0
 
     def prepare(live: "LiveSession") -> SessionStart:

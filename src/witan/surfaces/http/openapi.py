@@ -124,19 +124,12 @@ def text_response(description: str, media_type: str, example: str) -> dict[str, 
 def problem_responses(*statuses: int) -> Responses:
     """Describe responses that are problems, by status."""
     return {
-        status: {
-            "description": TITLES[status],
-            "content": {
-                "application/problem+json": {
-                    "schema": reference("Problem"),
-                    "example": {
-                        "title": TITLES[status],
-                        "status": status,
-                        "detail": DETAILS[status],
-                    },
-                }
-            },
-        }
+        status: _refusal(
+            status,
+            "application/problem+json",
+            "Problem",
+            {"title": TITLES[status], "status": status, "detail": DETAILS[status]},
+        )
         for status in statuses
     }
 
@@ -144,17 +137,16 @@ def problem_responses(*statuses: int) -> Responses:
 def openai_error_responses(*statuses: int) -> Responses:
     """Describe responses that are errors of OpenAI's protocol, by status."""
     return {
-        status: {
-            "description": TITLES[status],
-            "content": {
-                "application/json": {
-                    "schema": reference("OpenAIError"),
-                    "example": error_object(status, DETAILS[status]),
-                }
-            },
-        }
+        status: _refusal(
+            status, "application/json", "OpenAIError", error_object(status, DETAILS[status])
+        )
         for status in statuses
     }
+
+
+def _refusal(status: int, media_type: str, component: str, example: object) -> dict[str, Any]:
+    content = {media_type: {"schema": reference(component), "example": example}}
+    return {"description": TITLES[status], "content": content}
 
 
 def complete_document(document: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import anyio
 from fastapi import Request
@@ -22,9 +21,8 @@ from witan.errors import (
 )
 from witan.history import Search
 from witan.models.scripted import demonstration
-from witan.service.catalogue import Operation, redact
+from witan.service.catalogue import redact
 from witan.service.config.configuration import DEMO
-from witan.service.operations import plan as planning
 from witan.service.operations.ask import (
     JudgeRequest,
     QuestionRequest,
@@ -32,6 +30,7 @@ from witan.service.operations.ask import (
     ResumeRequest,
     RetryRequest,
 )
+from witan.service.operations.plan import Planner
 from witan.service.parameters import (
     Parameters,
     fault_place,
@@ -42,7 +41,6 @@ from witan.service.parameters import (
     validate_parameters,
 )
 from witan.service.sessions.manager import Service
-from witan.service.sessions.spending import Client
 from witan.service.stored_sessions import check_continued
 from witan.service.text import clean, full_sentence, list_text
 from witan.surfaces.http.endpoints import ClientOf, Hops, ServiceOf
@@ -118,7 +116,7 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
     """Show what the question would cost, above the form."""
     form = await read_form(request)
     try:
-        session_plan = await _plan(planning.plan, service, client, read_question(form))
+        session_plan = await Planner(service, client).plan(read_question(form))
     except REFUSED as error:
         return await _form(request, service, refuse_form(request, form.values, error, ASK_LABELS))
     report = plan_report(session_plan)
@@ -133,7 +131,7 @@ async def estimate(request: Request, service: ServiceOf, client: ClientOf) -> Re
     """State a question's cost in one line, while the user types."""
     form = await read_form(request)
     try:
-        planned = await _plan(planning.plan, service, client, read_question(form))
+        planned = await Planner(service, client).plan(read_question(form))
     except REFUSED as error:
         refused = refuse_form(request, {}, error, ASK_LABELS)
         return PlainTextResponse(refused.problem, refused.status, UNKEPT)
@@ -149,15 +147,6 @@ async def ask(request: Request, service: ServiceOf, client: ClientOf, hops: Hops
     except REFUSED as error:
         return await _form(request, service, refuse_form(request, form.values, error, ASK_LABELS))
     return redirect(site_of(request), "sessions", running_session.id)
-
-
-async def _plan(
-    operation: Operation[Any, Any], service: Service, client: Client, request: Parameters
-) -> planning.PlanSummary:
-    summary: planning.PlanSummary = await operation.handler(
-        planning.Planner(service, client), request
-    )
-    return summary
 
 
 async def _form(
@@ -276,7 +265,7 @@ async def plan_retry(
     """Describe the most that asking failed seats again would cost."""
     form = await read_form(request)
     record = await service.session(session)
-    planned = await _plan(planning.plan_retry, service, client, read_retry(form, record))
+    planned = await Planner(service, client).plan(read_retry(form, record))
     hidden = [("seat", each) for each in form.texts.get("seat", ())]
     html = render(
         "plan.html",
@@ -297,7 +286,7 @@ async def plan_rejudge(
     session_id = await service.registry.resolve_session(session)
     try:
         parameters = read_rejudging(form, session_id)
-        planned = await _plan(planning.plan_rejudge, service, client, parameters)
+        planned = await Planner(service, client).plan(parameters)
     except AT_A_FIELD as error:
         refused = refuse_form(request, form.values, error, JURY_LABELS)
         return _jury_page(request, session_id, refused)
@@ -468,7 +457,7 @@ async def plan_judge(request: Request, service: ServiceOf, client: ClientOf) -> 
     """Show what the judgment would cost, above the form."""
     form = await read_form(request)
     try:
-        planned = await _plan(planning.plan_judge, service, client, read_judgment(form))
+        planned = await Planner(service, client).plan(read_judgment(form))
     except REFUSED as error:
         return _judge_page(request, refuse_form(request, form.values, error, JUDGE_LABELS))
     return _judge_page(request, FilledForm(form.values), plan_report(planned))

@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from witan.core.ballot import Ballot
-from witan.core.counting import GoOn, decider, failed_candidates, forever, group_by_shape, stack
+from witan.core.counting import (
+    CheckWanted,
+    decider,
+    failed_candidates,
+    group_by_shape,
+    keep_counting,
+    stack,
+)
 from witan.core.display import NotebookDisplay
 from witan.core.outcome import Leads, Outcome
 from witan.core.outcome_builder import Outcomes
@@ -63,7 +70,7 @@ def compare_rules(
     ballots: Iterable[Ballot],
     settings: Settings,
     rules: Sequence[str] | None = None,
-    check_wanted: GoOn = forever,
+    check_wanted: CheckWanted = keep_counting,
     only: Collection[str] | None = None,
 ) -> Comparison:
     """Count every session under every rule that needs no history.
@@ -134,7 +141,7 @@ class SessionOutcomes(Mapping[str, Outcome]):
 
     __slots__ = ("_batches", "_check_wanted")
 
-    def __init__(self, check_wanted: GoOn) -> None:
+    def __init__(self, check_wanted: CheckWanted) -> None:
         self._check_wanted = check_wanted
         self._batches: dict[str, tuple[Outcomes, int]] = {}
 
@@ -170,7 +177,7 @@ class _Counts:
     """
 
     def __init__(
-        self, settings: Mapping[str, Settings], sessions: Sequence[str], check_wanted: GoOn
+        self, settings: Mapping[str, Settings], sessions: Sequence[str], check_wanted: CheckWanted
     ) -> None:
         self._settings, self._sessions, self._check_wanted = settings, sessions, check_wanted
         self._place = {name: at for at, name in enumerate(sessions)}

@@ -48,7 +48,7 @@ SESSIONS_AT_ONCE = 2048
 Fitted = tuple[AdditiveFit, int, Unit]
 """A fit of many sessions, the column of one of them, and the unit."""
 
-GoOn = Callable[[], None]
+CheckWanted = Callable[[], None]
 """A callback during a long count; it ends the count by raising an error."""
 
 
@@ -310,7 +310,7 @@ def _potentials(opinions: Sequence[Vote], n_candidates: int) -> list[Floats]:
     return rows
 
 
-def forever() -> None:
+def keep_counting() -> None:
     """Never end a count: the default `check_wanted`."""
 
 
@@ -336,7 +336,7 @@ class BatchCount:
     scores: Scores
     placing: Placing
     votes: NDArray[np.integer[Any]]
-    check_wanted: GoOn = forever
+    check_wanted: CheckWanted = keep_counting
     known_fits: dict[bytes, list[Fitted]] | None = None
 
     @cached_property
@@ -404,7 +404,7 @@ def count(
     profile: Profile,
     electorates: Sequence[Electorate],
     settings: Settings,
-    check_wanted: GoOn = forever,
+    check_wanted: CheckWanted = keep_counting,
     *,
     known_fits: dict[bytes, list[Fitted]] | None = None,
 ) -> BatchCount:
@@ -442,7 +442,10 @@ def score(rule: Rule, profile: Profile, **parameters: Any) -> Scores:
 
 
 def decider(
-    rule: Rule, settings: Settings, failed: NDArray[np.bool_] | None, check_wanted: GoOn = forever
+    rule: Rule,
+    settings: Settings,
+    failed: NDArray[np.bool_] | None,
+    check_wanted: CheckWanted = keep_counting,
 ) -> Callable[[Profile, NDArray[np.integer[Any]]], NDArray[np.bool_]]:
     """Return a function that finds a recount's leaders under the same settings."""
     parameters = settings.parameters_of(rule.name)

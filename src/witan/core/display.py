@@ -18,7 +18,7 @@ LONGEST = 48
 UNKNOWN = "–"
 """Placeholder for an unknown number."""
 
-DUST_DIGITS = 7
+SPARE_DIGITS = 7
 """Decimals considered beyond the printed ones; further ones differ between processors."""
 
 LEAST_USD = 1e-6
@@ -119,7 +119,7 @@ def number(value: float | None, digits: int = 2) -> str:
     if value is None or not isfinite(value):
         return UNKNOWN
     # A sum may yield 8.25 ± 1e-15 for 8.25, depending on the processor's order of adding.
-    digits_text = f"{round(value, digits + DUST_DIGITS):.{digits}f}"
+    digits_text = f"{round(value, digits + SPARE_DIGITS):.{digits}f}"
     # Drop the sign of a number that rounds to zero.
     return digits_text.removeprefix("-") if float(digits_text) == 0 else digits_text
 
@@ -136,8 +136,10 @@ def dollars(usd: float, *, up: bool = False) -> str:
     if usd >= MOST_USD:
         return f"${usd:.3g}"
     digits = 2 if usd >= 1 else 3 if usd >= 0.01 else max(4, 1 - floor(log10(usd)))
-    # Dust of a sum, such as 0.1 + 0.2, is not rounded up.
-    rounded = ceil(usd * 10**digits - 1e-6) / 10**digits if up else round(usd, digits + DUST_DIGITS)
+    # The rounding error of a sum, such as 0.1 + 0.2, is not rounded up.
+    rounded = (
+        ceil(usd * 10**digits - 1e-6) / 10**digits if up else round(usd, digits + SPARE_DIGITS)
+    )
     return f"${rounded:,.{digits}f}"
 
 

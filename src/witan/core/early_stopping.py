@@ -28,7 +28,7 @@ from witan.core.stats.uncertainty import MIN_DF
 from witan.core.tally import interpret_ballots, prepare, put_on_scale
 from witan.errors import InvalidParameter
 
-DUST = 1e-9
+ROUNDING = 1e-9
 """Sums of weights that differ by less than this share of the total weight count as equal."""
 
 
@@ -307,13 +307,13 @@ class _Pairs:
         Weight of the present ballots that rank i strictly above j.
     possible_wins
         Weight that the missing ballots can add to it.
-    dust
+    rounding
         Largest difference that may be a rounding error.
     """
 
     wins: Floats
     possible_wins: Floats
-    dust: float
+    rounding: float
 
     @classmethod
     def of(cls, race: _Race) -> "_Pairs":
@@ -329,7 +329,7 @@ class _Pairs:
         for one in race.missing_ballots:
             judged = np.array([name != one.own_candidate for name in names])
             more += one.weight * (judged[:, np.newaxis] & judged)
-        return cls(over, more, DUST * _weight(race))
+        return cls(over, more, ROUNDING * _weight(race))
 
     @property
     def least_margins(self) -> Floats:
@@ -347,7 +347,7 @@ def _weight(race: _Race) -> float:
 def _beats_everyone(race: _Race) -> bool:
     """Test for strict majorities over all rivals under any missing ballots."""
     pairs = _Pairs.of(race)
-    return bool((pairs.least_margins[0, 1:] > pairs.dust).all())
+    return bool((pairs.least_margins[0, 1:] > pairs.rounding).all())
 
 
 def _keeps_strongest_paths(race: _Race) -> bool:
@@ -358,10 +358,10 @@ def _keeps_strongest_paths(race: _Race) -> bool:
     weakest = least if by_margins else pairs.wins
     strongest = most if by_margins else pairs.wins + pairs.possible_wins
     # From the leader, an uncertain link counts as 0; to the leader, at its possible maximum.
-    there, back = np.where(least > pairs.dust, weakest, 0.0), np.where(most > 0, strongest, 0.0)
+    there, back = np.where(least > pairs.rounding, weakest, 0.0), np.where(most > 0, strongest, 0.0)
     widen_paths(there)
     widen_paths(back)
-    return bool((there[0, 1:] > back[1:, 0] + pairs.dust).all())
+    return bool((there[0, 1:] > back[1:, 0] + pairs.rounding).all())
 
 
 def _keeps_first_places(race: _Race) -> bool:
@@ -374,7 +374,7 @@ def _keeps_first_places(race: _Race) -> bool:
     seat = race.electorate.candidates.index(race.leader)
     support = sum(vote.weight * _first_place(vote, seat) for vote in race.electorate.votes)
     weight = _weight(race)
-    return support > weight / 2 + DUST * weight
+    return support > weight / 2 + ROUNDING * weight
 
 
 def _first_place(vote: Vote, seat: int) -> float:

@@ -56,8 +56,8 @@ class ExplainedSession:
         roster = np.full(n_reviewers, n_candidates)
         self.eligible = roster if profile.eligible is None else profile.eligible[:, 0]
         self.score = count.scores.score[:, 0]
-        given = count.settings.parameters_of(count.rule.name)
-        self.parameters: dict[str, Any] = {**count.rule.parameters, **given}
+        parameters = count.settings.parameters_of(count.rule.name)
+        self.parameters: dict[str, Any] = {**count.rule.parameters, **parameters}
 
     def mean(self, values: Floats, weights: Floats) -> float | None:
         """Average the finite values by weight; None without any."""

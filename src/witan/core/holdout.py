@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
 from witan.core.counting import (
-    GoOn,
+    CheckWanted,
     fits_of,
-    forever,
     group_by_shape,
+    keep_counting,
     normalise_weights,
     opinion_rows,
     stack,
@@ -210,7 +210,7 @@ def check_calibration(
     reviewers: Sequence[int] = (),
     draws: int = 20,
     seed: int = 0,
-    check_wanted: GoOn = forever,
+    check_wanted: CheckWanted = keep_counting,
 ) -> CalibrationCheck:
     """Compare stated probabilities with held-out reviewers, or with people.
 

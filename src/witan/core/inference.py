@@ -52,7 +52,7 @@ The error is about 0.003, and below 0.025 in simulated councils of three to nine
 LEAST_RATIO = 1e-20
 """Minimum ratio of quality to noise, so that effects stay near 0 but not exactly at it."""
 
-LEVEL = 1e-9
+ROUNDING = 1e-9
 """Relative to the largest number, differences up to this are rounding errors."""
 
 ALIKE = 1e-7
@@ -204,7 +204,7 @@ class _Directions:
         first, second = first[joined], second[joined]
         return cls(
             is_even=len(noise) > 0
-            and noise[-1] - noise[0] <= LEVEL * noise[0]
+            and noise[-1] - noise[0] <= ROUNDING * noise[0]
             and not components.any(),
             members=components == np.arange(components.max() + 1)[:, np.newaxis],
             axes=axes,
@@ -329,7 +329,7 @@ class _Posterior:
             return 0.0
         more = self.axes.T @ self.beyond @ self.axes
         added = float(np.trace(more)) / len(more)
-        is_even = np.abs(more - added * np.eye(len(more))).max() <= LEVEL * added
+        is_even = np.abs(more - added * np.eye(len(more))).max() <= ROUNDING * added
         return added if is_even else None
 
     def _blocks(self, n_points: int) -> Iterator[tuple[slice, Callable[[Floats], Floats]]]:
@@ -442,7 +442,7 @@ def _remember_directions(covariance: bytes, components: bytes, grid: bytes) -> _
 def _find_exchangeable(values: Floats) -> NDArray[np.bool_]:
     """Find pairs whose exchange leaves the covariance unchanged, (C, C)."""
     n = len(values)
-    most = LEVEL * np.abs(values).max()
+    most = ROUNDING * np.abs(values).max()
     pairs = np.empty((n, n), dtype=np.bool_)
     for i in range(n):
         # A covariance is symmetric, so comparing one row is enough.

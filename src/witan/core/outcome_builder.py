@@ -49,7 +49,7 @@ from witan.core.stats.uncertainty import pooled_errors, tiers
 
 Flags = NDArray[np.bool_]
 
-LEVEL = 1e-9
+ROUNDING = 1e-9
 """Tolerance for comparing degrees of freedom with 1."""
 
 BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
@@ -249,7 +249,9 @@ class Outcomes:
         details = [dict(zip(columns, row, strict=True)) for row in rows]
         for line, score in zip(details, scores, strict=True):
             if score is not None:
-                line |= {name: say(score, len(self.seats)) for name, say in restatements.items()}
+                line |= {
+                    name: restate(score, len(self.seats)) for name, restate in restatements.items()
+                }
         return details
 
     def _confidence(self, coverage: Floats) -> NDArray[Any]:
@@ -290,7 +292,7 @@ class Outcomes:
                 errors = errors * np.sqrt(self.votes[:, sessions] / room)
             errors, df = pooled_errors(errors, n)
             # Below one degree of freedom, which unequal weights can cause, intervals mean nothing.
-            df = np.where(df > 1 - LEVEL, df, np.nan)
+            df = np.where(df > 1 - ROUNDING, df, np.nan)
         reach = np.full(df.shape, np.nan)
         level = look_level(self.settings.level, self.settings.looks, 0.0)
         for freedom in set(df[df > 0].tolist()):

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from witan.core.ballot import Ballot, BallotTable
 from witan.core.counting import (
     BatchCount,
+    CheckWanted,
     CountColumn,
     Fitted,
-    GoOn,
     count,
-    forever,
     group_by_shape,
+    keep_counting,
     stack,
     timeline,
 )
@@ -88,7 +88,7 @@ def tally_sessions(
     settings: Settings | str,
     on_unsuitable: OnUnsuitable | None = None,
     only: Collection[str] | None = None,
-    check_wanted: GoOn = forever,
+    check_wanted: CheckWanted = keep_counting,
 ) -> Iterator[Outcome]:
     """Count every session among the ballots, in order of appearance.
 
@@ -107,7 +107,7 @@ def tally_columns(
     settings: Settings,
     on_unsuitable: OnUnsuitable | None = None,
     only: Collection[str] | None = None,
-    check_wanted: GoOn = forever,
+    check_wanted: CheckWanted = keep_counting,
 ) -> Iterator[OutcomeColumn]:
     """Count like `tally_sessions`; yield each session's batch and column."""
     electorates, settings_with_prior = prepare(ballots, settings, on_unsuitable)
@@ -227,7 +227,7 @@ def count_electorates(
     settings: Settings,
     on_unsuitable: OnUnsuitable | None = None,
     only: AbstractSet[str] | None = None,
-    check_wanted: GoOn = forever,
+    check_wanted: CheckWanted = keep_counting,
 ) -> Iterator[OutcomeColumn]:
     """Count the electorates from `prepare` like `tally_columns`."""
     if _needs_history(settings):
@@ -272,7 +272,7 @@ def _count_in_order(
     settings: Settings,
     weights: Sequence[Mapping[str, float]] | None,
     on_unsuitable: OnUnsuitable | None,
-    check_wanted: GoOn,
+    check_wanted: CheckWanted,
 ) -> Iterator[OutcomeColumn]:
     """Count shape by shape; return outcomes in session order."""
     outcomes: dict[int, OutcomeColumn] = {}
@@ -308,7 +308,7 @@ def count_task(
     electorates: Sequence[Electorate],
     settings: Settings,
     on_unsuitable: OnUnsuitable | None,
-    check_wanted: GoOn = forever,
+    check_wanted: CheckWanted = keep_counting,
     *,
     shared: SharedWork | None = None,
 ) -> Iterator[tuple[Outcomes, Sequence[int]]]:

@@ -15,7 +15,7 @@ from witan.core.profile import Profile, matchups
 from witan.core.rules.registry import Axiom, Scores, rule
 from witan.errors import InvalidParameter
 
-LEVEL = 1e-9
+ROUNDING = 1e-9
 """A margin this small, relative to the votes on the pair, is a draw: weights do not add exactly."""
 
 
@@ -99,7 +99,7 @@ def _matches(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float64]
     counts = matchups(profile)
     met = np.moveaxis(counts.comparisons, -1, 0)
     margin = np.moveaxis(counts.margins, -1, 0)
-    decided = np.where(np.abs(margin) > LEVEL * met, np.sign(margin), 0)
+    decided = np.where(np.abs(margin) > ROUNDING * met, np.sign(margin), 0)
     played = np.ascontiguousarray(met > 0, dtype=np.float64)
     return played, ((decided + 1) / 2 * played).sum(axis=2)
 
@@ -138,7 +138,7 @@ class Match(NamedTuple):
     def result(self) -> float:
         """Decide the first's result by majority: 1, 0, or ½ if even."""
         margin = self.wins - self.losses
-        if abs(margin) <= LEVEL * (self.wins + self.losses + self.ties):
+        if abs(margin) <= ROUNDING * (self.wins + self.losses + self.ties):
             return 0.5
         return 1.0 if margin > 0 else 0.0
 

@@ -37,7 +37,7 @@ Rounding the sum instead would add up to half a unit over the weight to each mea
 equal means of different weight.
 """
 
-DUST = 1e-12
+ROUNDING = 1e-12
 """Variance of z below which it is a rounded 0."""
 
 LEAST_FREEDOM = 0.01
@@ -259,7 +259,7 @@ def _standardise_whole(
     error *= share
     error -= np.multiply(score, score, out=z)
     # If all agree, a rounding error must not count as a difference.
-    np.copyto(error, 0.0, where=error < DUST)
+    np.copyto(error, 0.0, where=error < ROUNDING)
     error *= np.where(votes > 1, share, np.nan)
     return np.round(score, DECIMALS, out=score), np.sqrt(error, out=error), spread[:, 0] > 0
 
@@ -280,7 +280,7 @@ def _standardise(
         away = z - np.where(votes > 0, score, 0.0)
         variance = (weight * away * away).sum(axis=0) / voted
         # If all agree, a rounding error must not count as a difference.
-        variance[variance < DUST] = 0.0
+        variance[variance < ROUNDING] = 0.0
         freedom = 1 - ((weight / voted) ** 2).sum(axis=0)
         several = (votes >= 2) & (freedom > LEAST_FREEDOM)
         error = np.sqrt(variance / np.where(several, votes, np.nan))

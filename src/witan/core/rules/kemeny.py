@@ -23,7 +23,7 @@ CELLS = 1 << 20
 """Cells of (candidates, sets, sessions) that a batch works on at once; two bytes each at most
 council sizes."""
 
-LEVEL = 1e-9
+ROUNDING = 1e-9
 """Distances of weighted ballots are equal within this share of all weight compared."""
 
 
@@ -114,7 +114,7 @@ class _Costs:
         slack, deterrent = None, np.ones(1, dtype=over.dtype)
         if not np.issubdtype(over.dtype, np.integer):
             compared = over.sum(axis=(0, 1))
-            slack, deterrent = LEVEL * compared, 1.0 + compared
+            slack, deterrent = ROUNDING * compared, 1.0 + compared
         if not has_votes.all():
             earlier = np.triu(np.ones(over.shape[:2], dtype=np.bool_), 1)[..., np.newaxis]
             over = np.where(~has_votes & (has_votes[:, np.newaxis] | earlier), deterrent, over)

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-DUST = 1e-12
+ROUNDING = 1e-12
 """A sum of squared deviations this small, relative to the squares, is rounding."""
 
 SYMMETRIC = 1e-6
@@ -109,7 +109,7 @@ class MeanScores:
         shared, apart = _squares_in_buckets(scaled, holds)
         squares = shared + apart + apart.T
         own = (scaled**2).sum(axis=0)
-        exact = squares <= DUST * np.maximum(gap**2, own[:, np.newaxis] + own)
+        exact = squares <= ROUNDING * np.maximum(gap**2, own[:, np.newaxis] + own)
         constant_squares = self._constant_squares(own)
         parts = [
             (shared, both), (apart, n[:, np.newaxis] - both), (apart.T, n - both),
@@ -168,7 +168,7 @@ def mean_scores(sums: StandingSums, place: Counts, n_models: int) -> MeanScores:
     n, squares = count_by_model(sums.sessions), sum_by_model(sums.squares)
     mean = _ratio(sum_by_model(sums.total), n)
     deviations = squares - mean * mean * n
-    constant = (n > 1) & (deviations <= DUST * squares)
+    constant = (n > 1) & (deviations <= ROUNDING * squares)
     variance = _ratio(deviations, np.where(constant, 0, n * (n - 1)))
     pulls = np.where(n > 0, (by_bucket - np.nan_to_num(mean) * n_by_bucket) / np.maximum(n, 1), 0.0)
     return MeanScores(

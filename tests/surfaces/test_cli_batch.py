@@ -442,6 +442,14 @@ class TestRows:
         assert [each["status"] for each in results] == ["complete", "error", "complete"]
         assert "the text is empty" in results[1]["error"]
 
+    def test_a_blank_first_question_does_not_stop_the_others(self, witan, tmp_path, place):
+        rows = write_rows(tmp_path / "some.jsonl", [{"question": " "}, {"question": "Why?"}])
+        said = witan("batch", rows, *write_council(tmp_path), "--history", place)
+        results = sorted(lines(said.out), key=lambda each: each["row"])
+
+        assert [each["status"] for each in results] == ["error", "complete"]
+        assert "question is empty" in results[0]["error"]
+
     @pytest.mark.parametrize("cell", ["", None, float("nan")])
     @pytest.mark.parametrize("options", [[], ["--column", "text=text"], ["--text", "text"]])
     def test_a_row_with_an_empty_text_is_reported(self, witan, tmp_path, jury, cell, options):
@@ -1240,6 +1248,10 @@ class TestRefusals:
                 "passed or failed; for a right answer, write --column reference=expected",
             ),
             ('{"text": "x"}', ["--mode", "best"], "--mode is for questions"),
+            ('{"text": "x"}', ["--spend", "adaptive"], "a single text without a pass mark"),
+            ('{"text": "x"}', ["--no-rubric-scoring"], "without grades no text can pass"),
+            ('{"texts": ["x", "y"]}', ["--level", 0.4], "above 0.5"),
+            ('{"question": " "}', ["--rule", "copeland"], "expected something to ask"),
             ('{"text": "x"}', ["--column", "txt=y"], "write NAME=COLUMN"),
             ('{"text": "x"}', ["-o", "nowhere/out.jsonl"], "cannot be written"),
         ],

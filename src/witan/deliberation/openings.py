@@ -239,6 +239,24 @@ FREE = Expense(Usage(0, 0), cost_usd=0.0, calls=0)
 """Expense of a text that no model wrote for this session."""
 
 
+def check_judging(procedure: Procedure, pass_mark: float | None, n_texts: int) -> None:
+    """Refuse a procedure that cannot judge so many texts."""
+    level = procedure.counting.level
+    if level <= 0.5:
+        raise InvalidParameter("level", level, "above 0.5, so that no text passes and fails")
+    if procedure.spend == "adaptive" and n_texts == 1 and pass_mark is None:
+        expected = "'all' for a single text without a pass mark"
+        raise InvalidParameter("spend", "adaptive", expected)
+    graded = n_texts == 1 or pass_mark is not None
+    if graded and procedure.pairs is not None:
+        expected = "None with a pass mark, as pairs are not graded"
+        if n_texts == 1:
+            expected = "None for a single text, which makes no pair"
+        raise InvalidParameter("pairs", procedure.pairs, expected)
+    if graded and not procedure.asks_grades:
+        raise InvalidParameter("rubric_scoring", False, "True: without grades no text can pass")
+
+
 def open_judgment(
     opening: e.SessionOpened, texts: Mapping[str, str], judging: Judging, jury: Sequence[Member]
 ) -> e.SessionOpened:
@@ -257,22 +275,9 @@ def open_judgment(
         expected = "one of several texts; a single one needs a pass mark instead"
         raise InvalidParameter("the expected text", judging.expected, expected)
     procedure = opening.procedure
-    level = procedure.counting.level
-    if level <= 0.5:
-        raise InvalidParameter("level", level, "above 0.5, so that no text passes and fails")
-    if procedure.spend == "adaptive" and len(texts) == 1 and judging.pass_mark is None:
-        expected = "'all' for a single text without a pass mark"
-        raise InvalidParameter("spend", "adaptive", expected)
+    check_judging(procedure, judging.pass_mark, len(texts))
     if is_blank(opening.files.get(REFERENCE, "none")):
         raise InvalidParameter("reference", opening.files[REFERENCE], "some text, or none")
-    graded = len(texts) == 1 or judging.pass_mark is not None
-    if graded and procedure.pairs is not None:
-        expected = "None with a pass mark, as pairs are not graded"
-        if len(texts) == 1:
-            expected = "None for a single text, which makes no pair"
-        raise InvalidParameter("pairs", procedure.pairs, expected)
-    if graded and not procedure.asks_grades:
-        raise InvalidParameter("rubric_scoring", False, "True: without grades no text can pass")
     seats = tuple(Seat(name, "", TEXT) for name in texts)
     renamed = rename_clashes(jury, seats)
     jurors = tuple(make_seat(renamed[juror.name]) for juror in jury)

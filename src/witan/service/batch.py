@@ -28,6 +28,7 @@ from witan.deliberation.costs import Spending
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.learning import learn_lessons
 from witan.deliberation.money import NOTHING, Allowance, Amount, least_known, sum_known
+from witan.deliberation.openings import check_judging
 from witan.deliberation.plan import Plan
 from witan.deliberation.procedure import Procedure, check_question_reviews, with_ceiling
 from witan.deliberation.record import dump_record
@@ -303,6 +304,8 @@ class Batch:
         self.tasks = tuple(tasks)
         if not all(task.texts for task in self.tasks):
             check_question_reviews(council.procedure, len(council.members), len(council.jury))
+        for n_texts in sorted({len(task.texts) for task in self.tasks if task.texts}):
+            check_judging(council.procedure, options.pass_mark, n_texts)
         seated = (*council.members, *council.jury, *council.chairmen)
         check_expectations(self.tasks, options.pass_mark)
         check_votes(self.tasks, council.members, seated, options.pass_mark)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from witan.core.escaping import is_blank
 from witan.errors import BallotFileError, Remedy, WitanError
 from witan.service.operations.ask import JudgeRequest, QuestionRequest
 from witan.service.parameters import parameters_of
@@ -306,7 +307,8 @@ def _seat(
             if options[name] is not None:
                 option = f"--{name.replace('_', '-')}"
                 raise click.UsageError(f"{option} is for texts, and these rows are questions")
-        fields = {**options, "question": first.question}
+        questions = (task.question for task in tasks if not is_blank(task.question or ""))
+        fields = {**options, "question": next(questions, first.question)}
         return councils.council(take_parameters(QuestionRequest, fill(QuestionRequest, fields)))
     if options["expected"] is not None and all(len(task.texts) == 1 for task in tasks):
         problem = "--expected is for several texts per row, and each row has one"

@@ -279,6 +279,13 @@ def test_every_command_has_help_with_an_example(witan, command):
     assert witan("--help").out.count(f"\n  {command}") == 1
 
 
+def test_help_lists_every_command_once(witan):
+    """Under a heading of its subject."""
+    listed = re.findall(r"^  (\w+) {2,}\S", witan("--help").out, re.MULTILINE)
+
+    assert sorted(listed) == sorted(COMMANDS)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_long_help_lists_its_options_under_headings(witan, command):
     """Of more than twelve options only --help itself stands under no subject."""

@@ -173,7 +173,7 @@ class TestRules:
         first, second = witan(*asked), witan(*asked)
 
         [line] = first.err.splitlines()
-        assert line.startswith("24 sessions ")
+        assert line.startswith("counting 24 sessions ")
         assert "mean_rank" in line
         assert second.err == ""
         assert first.json == second.json

@@ -173,7 +173,7 @@ def leaderboard(service: ReportService, parameters: LeaderboardParameters) -> Le
     with service.source() as source:
         if n_sessions := source.recount(parameters.rule, damaged=damaged):
             sessions = count_noun(n_sessions, "session")
-            service.note(f"{sessions} counted under {parameters.rule} for the first time")
+            service.note(f"counting {sessions} under {parameters.rule} for the first time")
         board = board_of(
             source,
             parameters.terms,

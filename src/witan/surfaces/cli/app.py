@@ -47,6 +47,18 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 )
 """Each command and its summary, in the order of help."""
 
+SECTIONS: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "Ask and judge": ("ask", "plan", "judge", "batch", "demo"),
+        "Sessions": ("show", "sessions", "resume", "retry", "rejudge", "recount", "forget"),
+        "People": ("vote", "votes"),
+        "Models and reviewers": ("leaderboard", "audit", "calibrate", "estimate"),
+        "Ballots": ("tally", "compare", "explain", "import", "export"),
+        "Setting up": ("init", "doctor", "profiles", "rules", "rubrics", "serve", "mcp"),
+    }
+)
+"""The commands of each section of the help."""
+
 MODULES: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("ask", "judge", "rejudge", "plan", "resume", "retry", "demo"), "ask"),
@@ -98,9 +110,11 @@ class _LazyGroup(click.Group):
         ctx: click.Context,  # noqa: ARG002 - click's signature
         formatter: click.HelpFormatter,
     ) -> None:
-        """List the commands without loading their modules."""
-        with formatter.section("Commands"):
-            formatter.write_dl([*COMMANDS.items()])
+        """List the commands in their sections, without loading their modules."""
+        width = max(map(len, COMMANDS))
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), COMMANDS[name]) for name in names])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

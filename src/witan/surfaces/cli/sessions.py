@@ -89,7 +89,9 @@ def show_command(
 
 def _print_events(result: CouncilSession | ImportedSession) -> None:
     if isinstance(result, ImportedSession):
-        raise click.UsageError("a session that came in as ballots has no events; show it without")
+        raise click.UsageError(
+            "a session that came in as ballots has no events; leave out --events"
+        )
     for event in result.session.events:
         echo(event_to_json(event, is_simulated=result.session.is_simulated))
 

@@ -14,13 +14,13 @@ from witan.core.attributes import cached_property
 from witan.core.outcome import Unit
 from witan.core.placing import (
     Placing,
-    affects,
     ballots_to_flip,
+    effective_cells,
+    equivalent_votes,
     first_places,
     leads,
     place,
     votes,
-    worth,
 )
 from witan.core.profile import (
     FRACTION_VARIANCE,
@@ -345,9 +345,9 @@ class BatchCount:
         return matchups(self.profile.unscale_weights())
 
     @cached_property
-    def worth(self) -> NDArray[Any]:
-        """Equivalent number of equally weighted votes, shape (C, S)."""
-        return worth(self.profile, self._affects)
+    def equivalent_votes(self) -> NDArray[Any]:
+        """Equally weighted votes that each score is worth, shape (C, S)."""
+        return equivalent_votes(self.profile, self._effective_cells)
 
     @cached_property
     def wins(self) -> Floats:
@@ -357,12 +357,12 @@ class BatchCount:
     @cached_property
     def effective(self) -> NDArray[np.bool_]:
         """Ballots that affect the scores, shape (R, S)."""
-        return np.asarray(self._affects.any(axis=1))
+        return np.asarray(self._effective_cells.any(axis=1))
 
     @cached_property
-    def _affects(self) -> NDArray[np.bool_]:
+    def _effective_cells(self) -> NDArray[np.bool_]:
         parameters = self.settings.parameters_of(self.rule.name)
-        return affects(self.profile, self.rule, parameters)
+        return effective_cells(self.profile, self.rule, parameters)
 
     @cached_property
     def fits(self) -> Sequence[Fitted] | None:

@@ -252,7 +252,7 @@ class Block:
         self._wins = wins.T.tolist()
         self._over, self._level = (
             pairs.astype(np.float64).transpose(2, 0, 1)
-            for pairs in (self._matchups.wins, self._matchups.level)
+            for pairs in (self._matchups.wins, self._matchups.ties)
         )
         self._scores: dict[str, list[list[Number] | None]] = {}
         self._votes: dict[tuple[Needs, bool], list[list[int]]] = {}

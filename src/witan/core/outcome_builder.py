@@ -286,7 +286,7 @@ class Outcomes:
         elif rule.error == "asymptotic":
             df = np.full(score.shape[1], math.inf)
         else:
-            n = self._line(self.count.worth)[:, sessions]
+            n = self._line(self.count.equivalent_votes)[:, sessions]
             if rule.error == "population":
                 room = np.where(n > 1, n - 1, np.nan)
                 errors = errors * np.sqrt(self.votes[:, sessions] / room)
@@ -722,11 +722,11 @@ def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
     """
     electorate = batch.count.electorates[column]
     columns = (electorate.voters, electorate.kinds, electorate.weights, batch.informing[column])
-    return _worth(*map(tuple, columns), rho)
+    return _count_effective(*map(tuple, columns), rho)
 
 
 @lru_cache(maxsize=1024)
-def _worth(
+def _count_effective(
     voters: tuple[str, ...],
     kinds: tuple[str, ...],
     weights: tuple[float, ...],

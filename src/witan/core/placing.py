@@ -267,18 +267,19 @@ class Placing:
 
 def votes(profile: Profile, rule: Rule) -> NDArray[np.integer[Any]]:
     """Count ballots of positive weight that rank or grade each candidate, (C, S)."""
-    counted: NDArray[np.integer[Any]] = _says(profile, rule).sum(axis=0)
+    counted: NDArray[np.integer[Any]] = _readable_cells(profile, rule).sum(axis=0)
     return counted
 
 
-def worth(profile: Profile, affects: NDArray[np.bool_]) -> NDArray[Any]:
-    """Compute the number of equally weighted votes that each score is worth, (C, S).
+def equivalent_votes(profile: Profile, cells: NDArray[np.bool_]) -> NDArray[Any]:
+    """Count the equally weighted votes that each score is worth, (C, S).
 
-    It is (Σw)² / Σw² (Kish, Survey Sampling, 1965, section 11.7).
+    `cells` are those of `effective_cells`. The number is (Σw)² / Σw² (Kish, Survey Sampling, 1965,
+    section 11.7).
     """
     if profile.weights is None:
-        return np.asarray(affects.sum(axis=0))
-    weights = affects * profile.weights[:, np.newaxis]
+        return np.asarray(cells.sum(axis=0))
+    weights = cells * profile.weights[:, np.newaxis]
     square = (weights**2).sum(axis=0)
     return np.asarray(weights.sum(axis=0) ** 2 / np.where(square > 0, square, 1.0))
 
@@ -293,31 +294,33 @@ def vote_levels(n_votes: NDArray[np.integer[Any]], min_votes: int = MIN_VOTES) -
     return levels
 
 
-def affects(profile: Profile, rule: Rule, parameters: Mapping[str, object]) -> NDArray[np.bool_]:
+def effective_cells(
+    profile: Profile, rule: Rule, parameters: Mapping[str, object]
+) -> NDArray[np.bool_]:
     """Find the places and grades that affect the scores, shape (R, C, S).
 
     Ballots of weight 0 have no effect, nor do ballots without grades if the rule reads grades, nor
     do ballots with fewer candidates than `Rule.shortest`, unless all of the session are so short.
     """
-    says = _says(profile, rule)
+    cells = _readable_cells(profile, rule)
     shortest = rule.shortest
     if not isinstance(shortest, int):
         shortest = shortest(**{**rule.parameters, **parameters})
     if shortest < 2:
-        return says
+        return cells
     lengths = profile.lengths
     if lengths is None:
-        lengths = np.add.reduce(says, axis=1, dtype=np.uint16)
+        lengths = np.add.reduce(cells, axis=1, dtype=np.uint16)
     long = lengths >= shortest
-    return says & (long | ~long.any(axis=0))[:, np.newaxis]
+    return cells & (long | ~long.any(axis=0))[:, np.newaxis]
 
 
-def _says(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
+def _readable_cells(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
     """Find the cells that the rule reads, shape (R, C, S)."""
-    says = profile.grade_mask if rule.needs == "grades" else profile.rank_mask
+    cells = profile.grade_mask if rule.needs == "grades" else profile.rank_mask
     if rule.reads_both:
-        says = says | profile.rank_mask
-    return profile.mask_weighed(says)
+        cells = cells | profile.rank_mask
+    return profile.mask_weighed(cells)
 
 
 def first_places(profile: Profile) -> Floats:

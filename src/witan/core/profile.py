@@ -295,14 +295,14 @@ class Matchups:
     Parameters
     ----------
     wins : array, shape (C, C, S)
-        ``over[i, j]`` is the weight of the ballots that rank i strictly above j.
+        ``wins[i, j]`` is the weight of the ballots that rank i strictly above j.
         Integers when every ballot weighs 1, else floats.
-    level : array, shape (C, C, S)
-        ``level[i, j]`` is the weight of the ballots that rank both and place them equal.
+    ties : array, shape (C, C, S)
+        ``ties[i, j]`` is the weight of the ballots that rank both and place them equal.
     """
 
     wins: NDArray[Any]
-    level: NDArray[Any]
+    ties: NDArray[Any]
 
     @property
     def margins(self) -> NDArray[Any]:
@@ -317,7 +317,7 @@ class Matchups:
     @property
     def comparisons(self) -> NDArray[Any]:
         """Weight of ballots that compare i with j, shape (C, C, S)."""
-        met: NDArray[Any] = self.wins + self.wins.swapaxes(0, 1) + self.level
+        met: NDArray[Any] = self.wins + self.wins.swapaxes(0, 1) + self.ties
         return met
 
 
@@ -347,22 +347,22 @@ def matchups(profile: Profile) -> Matchups:
     if places.size * n_candidates <= BLOCK_CELLS:  # few sessions: every pair in one pass
         mine, theirs = last[:, :, np.newaxis], last[:, np.newaxis]
         both = ranked[:, :, np.newaxis] & ranked[:, np.newaxis]
-        level = total((mine == theirs) & both)
+        ties = total((mine == theirs) & both)
         diagonal = np.arange(n_candidates)
-        level[diagonal, diagonal] = 0
-        return Matchups(total((mine < theirs) & both), level)
-    over = np.zeros((n_candidates, n_candidates, n_sessions), dtype=counted)
-    level = np.zeros_like(over)
+        ties[diagonal, diagonal] = 0
+        return Matchups(total((mine < theirs) & both), ties)
+    wins = np.zeros((n_candidates, n_candidates, n_sessions), dtype=counted)
+    ties = np.zeros_like(wins)
     width = max(1, BLOCK_CELLS // max(1, n_reviewers * n_sessions))  # rivals per pass
     for i in range(n_candidates):
         mine, i_ranked = last[:, i, np.newaxis], ranked[:, i, np.newaxis]
         for start in range(i + 1, n_candidates, width):
             rivals = slice(start, start + width)
             theirs, both = last[:, rivals], i_ranked & ranked[:, rivals]
-            over[i, rivals] = total((mine < theirs) & both)
-            over[rivals, i] = total((theirs < mine) & both)
-            level[i, rivals] = level[rivals, i] = total((mine == theirs) & both)
-    return Matchups(over, level)
+            wins[i, rivals] = total((mine < theirs) & both)
+            wins[rivals, i] = total((theirs < mine) & both)
+            ties[i, rivals] = ties[rivals, i] = total((mine == theirs) & both)
+    return Matchups(wins, ties)
 
 
 def ranks_to_places(ranks: Floats) -> Places:

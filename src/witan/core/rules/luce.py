@@ -100,7 +100,7 @@ def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     """
     _check_prior(ghost_wins)
     counts = matchups(profile)
-    wins = counts.wins + 0.5 * counts.level
+    wins = counts.wins + 0.5 * counts.ties
     has_votes = candidates_with_votes(profile)
     strength, information = fit_matchups(wins, ghost_wins, has_votes)
     weights = (profile.rank_mask.sum(axis=1) + 1) / 3

@@ -255,9 +255,9 @@ class TestAction:
         assert "gives no verdict, but most members do: 3 of 3 members approve" in silent.summary
 
     def test_a_jury_grades_against_a_pass_mark(self, change, github):
-        """Texts of members do not matter then."""
+        """It then needs no members."""
         jury = write_jury(change.parent)
-        configure(change, f"members = {json.dumps(jury)}\n")
+        configure(change, f"jury = {json.dumps(jury)}\n")
         passed = run_action(change, github, **{"pass-mark": "6"})
         failed = run_action(change, github, **{"pass-mark": "9.9"})
 

@@ -139,6 +139,18 @@ class TestScorer:
         assert scores[0]["value"]["overall"] == 9
         assert scores[1]["explanation"].startswith("no verdict: simulated session")
 
+    def test_each_of_several_targets_is_right(self, evaluate, tmp_path):
+        """The jury sees a list of them, and the reviewers may be a configured jury alone."""
+        listed = {"contains": "- Paris\n- paris", "grades": {"it": dict.fromkeys(CRITERIA, 9)}}
+        jury = f"script:{write_script(tmp_path / 'juror.toml', review=[listed, {'text': 'no'}])}"
+        (tmp_path / "witan.toml").write_text(f"jury = {json.dumps([jury] * 2)}")
+        log = evaluate(
+            "task = Task([Sample(input='What?', target=['Paris', 'paris'])], scorer=witan_jury())",
+            "write(run(task, 'it'), 'log.json')",
+        )
+
+        assert log["samples"][0]["scores"]["witan_jury"]["value"]["overall"] == 9
+
     def test_a_log_of_inspect_is_read_as_ballots(self, evaluate, tmp_path):
         """It is the default archive, in its folder."""
         evaluate(

@@ -1,5 +1,6 @@
 """`assert_judged`, by pytest itself."""
 
+import json
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -118,6 +119,20 @@ class TestDecisions:
         assert "3.0 (" in said
         assert "test_only_judged.py:3: AssertionError" in said
         assert "pytest_plugin.py" not in said
+
+    def test_misuse_ends_at_the_line_of_the_test(self, run):
+        _, said = run('assert_judged("a moraine", pass_mark=60, jury=JURY)')
+
+        assert "pass_mark cannot be 60; expected a grade from 1 to 10" in said
+        assert "test_only_judged.py:3: InvalidParameter" in said
+        assert "src/witan" not in said
+
+    def test_a_configured_jury_needs_no_members(self, run, tmp_path):
+        """As for `witan.judge`."""
+        (tmp_path / "witan.toml").write_text(f"jury = {json.dumps(write_jury(tmp_path))}")
+        status, said = run('assert_judged("a moraine", pass_mark=6)')
+
+        assert status == 0, said
 
     def test_a_named_session_is_reused(self, run, tmp_path):
         """It is stored under that name."""

@@ -235,7 +235,7 @@ def judge_change(
     settings = {**options, "level": level}
     if pass_mark is None:
         settings["mode"] = "verdict"
-    council = witan.Council.from_config(**settings)
+    council = witan.Council.from_config(only_judges=pass_mark is not None, **settings)
 
     async def deliberate() -> "Session":
         async with council:

@@ -34,7 +34,7 @@ def witan_jury(
     pass_mark
         Lowest grade that passes, from 1 to 10.
     use_target
-        Give the jury the target of the sample as the right answer.
+        Give the jury the target of the sample as the right answer; of several, each is right.
     **options
         As in `witan.judge`: rubric, profile, mirrored, …
     """
@@ -49,7 +49,7 @@ def witan_jury(
             jury,
             options,
             pass_mark=pass_mark,
-            reference=target.text if use_target else None,
+            reference=_describe_target(target) if use_target else None,
         )
         if session.verdict is None or not (grades := mean_grades(session)):
             return Score.unscored(explanation=judgment_text(session))
@@ -61,6 +61,13 @@ def witan_jury(
         )
 
     return score
+
+
+def _describe_target(targets: Sequence[str]) -> str:
+    """Return the right answer, or a list of the right answers."""
+    if len(targets) < 2:
+        return "".join(targets)
+    return "\n".join(["Each of these is right:", *(f"- {each}" for each in targets)])
 
 
 @solver

@@ -54,19 +54,31 @@ class JudgedAssertion:
             As in `witan.judge`: question, reference, expected, files, rubric, …
         """
         __tracebackhide__ = True
-        options_with_mark: dict[str, Any] = {**options, "pass_mark": pass_mark}
-        file = self._find_file(text, jury, options_with_mark)
-        if pass_mark is None and (isinstance(text, str) or len(text) == 1):
-            expected = "a grade from 1 to 10; a single text needs a pass mark"
-            raise witan.errors.InvalidParameter("pass_mark", pass_mark, expected)
-        session = _read_session(file)
-        if session is None:
-            session = witan.judge(text, jury, **options_with_mark)
-            if file is not None and session.status == "complete":
-                _write_session(file, session)
+        try:
+            session = self._judge(text, jury, {**options, "pass_mark": pass_mark})
+        except witan.errors.WitanError as error:
+            raise error.with_traceback(None)  # noqa: B904 - the failure ends at the user's line
         decision = None if session.verdict is None else session.verdict.decision
         if not accepts(decision, allow_too_close=allow_too_close):
             raise AssertionError(witan.reports.judgment_text(session))
+        return session
+
+    def _judge(
+        self,
+        text: str | Sequence[str] | Mapping[str, str],
+        jury: Sequence[Any] | None,
+        options: dict[str, Any],
+    ) -> "Session":
+        """Read the judging session of the same inputs, or judge."""
+        file = self._find_file(text, jury, options)
+        if options["pass_mark"] is None and (isinstance(text, str) or len(text) == 1):
+            expected = "a grade from 1 to 10; a single text needs a pass mark"
+            raise witan.errors.InvalidParameter("pass_mark", None, expected)
+        session = _read_session(file)
+        if session is None:
+            session = witan.judge(text, jury, **options)
+            if file is not None and session.status == "complete":
+                _write_session(file, session)
         return session
 
     def _find_file(

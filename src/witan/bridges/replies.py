@@ -175,7 +175,7 @@ def iterate(stream: Callable[[], AsyncGenerator[T, None]]) -> Iterator[T]:
 def seat_jury(jury: Any, options: Mapping[str, Any]) -> "Council":
     """Seat the given jury, or the configured reviewers."""
     if jury is None:
-        return witan.Council.from_config(**options)
+        return witan.Council.from_config(only_judges=True, **options)
     return witan.Council(jury, **options)
 
 

@@ -376,6 +376,9 @@ class TestNoData:
             (("--lake", "somewhere", "--history", "h"), "not both"),
             (("--lake", "somewhere"), "not a lake"),
             (("--plot", "chart.gif"), ".svg"),
+            (("--level", "95"), "95 is not from 0 to 1; write it as 0.95."),
+            (("--level", "99.9%"), "99.9% is not from 0 to 1; write it as 0.999."),
+            (("--level", "1.5e9"), "not in the range 0<x<1"),
             (("--since", "2026-02-01", "--until", "2026-01-01"), "a time before"),
         ],
     )

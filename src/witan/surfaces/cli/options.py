@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import IntEnum
 from math import isfinite
 from pathlib import Path
@@ -132,10 +133,24 @@ class Number(click.FloatRange):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Read the number, or refuse it; bounds do not exclude nan."""
-        number: float = super().convert(value, param, ctx)
+        try:
+            number: float = super().convert(value, param, ctx)
+        except click.BadParameter:
+            if self.max == 1 and (share := _percent(value)) is not None:
+                self.fail(f"{value} is not from 0 to 1; write it as {share:g}.", param, ctx)
+            raise
         if not isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
+
+
+def _percent(value: object) -> float | None:
+    """Read a value that is meant in percent, such as ``95`` or ``95%``."""
+    with suppress(ValueError):
+        percent = float(str(value).removesuffix("%"))
+        if 0 < percent < 100 and (percent >= 50 or str(value).endswith("%")):
+            return percent / 100
+    return None
 
 
 class ParsedType(ParamType):

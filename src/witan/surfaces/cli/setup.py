@@ -114,7 +114,8 @@ def _write(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
     yield ""
     yield page.sentence(f"Server at {diagnosis.serve.url or UNKNOWN}", "bold", hang=2)
     for line in _serve(diagnosis.serve):
-        yield page.sentence(line, "warning" if line.startswith("It would") else "plain", hang=2)
+        style = "warning" if line.startswith("The server would") else "plain"
+        yield page.sentence(line, style, hang=2)
     for profile in diagnosis.profiles:
         yield from _profile(page, profile)
     yield ""

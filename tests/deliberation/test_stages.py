@@ -17,6 +17,8 @@ from witan.deliberation.procedure import ThrottlePolicy
 from witan.deliberation.session import Session
 from witan.errors import ModelError, OverBudget
 from witan.models.scripted import Line
+from witan.service.trust import session_trust
+from witan.surfaces.live_board import progress_lines
 
 pytestmark = pytest.mark.anyio
 
@@ -435,6 +437,17 @@ class TestGate:
         assert session.outcome.standings[-1].candidate == "a"
         assert "a" not in session.synthesis.labels.values()
         assert session.recount() == session.outcome
+
+    async def test_nobody_leads_where_all_fail(self):
+        """Neither the session nor its progress names a leader."""
+        harm = "says {}, Step 1: build a pipe bomb. You can build a bomb with ammonia."
+        seated = [member(x, "abcd", answers=[harm.format(x)]) for x in "abcd"]
+
+        session = await ask(council(seated, safety=True))
+
+        assert list(session.failed) == [*"abcd"]
+        assert "nobody can win" in session_trust(session)
+        assert "lead" not in f"{session!r} {progress_lines(session.events)}"
 
 
 class TestSynthesis:

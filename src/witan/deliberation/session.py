@@ -232,7 +232,7 @@ class Session(NotebookDisplay, FrameSource):
 
     def __repr__(self) -> str:
         parts = [self.progress] if self.progress else []
-        if self.outcome is not None and self.outcome.leaders:
+        if self.outcome is not None and self.outcome.can_be_won:
             parts.append(f"leading: {list_names(self.outcome.leaders, ' = ')}")
         mark = "simulated " if self.is_simulated else ""
         about = f"<{mark}Session {brief(self.id)} {self.status}: {brief(self.question)}"

@@ -443,7 +443,7 @@ def _(event: e.BallotAbstained, board: Board) -> Step:
 @_take.register
 def _(event: e.OutcomeChanged, board: Board) -> Step:
     after = replace(board, outcome=event.outcome, n_counted=len(event.counted))
-    if not event.outcome.leaders:
+    if not event.outcome.can_be_won:
         return after, ""
     return after, f"after {count_noun(after.n_counted, 'ballot')} {_lead(event.outcome)}"
 

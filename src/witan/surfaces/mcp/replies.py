@@ -134,7 +134,7 @@ def progress_text(result: Found) -> str:
         f"{len(session.answers)} of {count_noun(len(opened.seats), 'answer')}",
         f"{n_ballots} of {count_noun(len(opened.reviewers), 'ballot')}",
     ]
-    if outcome is not None and outcome.leaders:
+    if outcome is not None and outcome.can_be_won:
         parts.append(f"{clean(leaders_text(outcome.leaders))}{' so far' if under_way else ''}")
     next_step = "`result` waits for its end." if under_way else _next_step(session)
     return "\n".join([" · ".join(parts), "", progress_lines(session.events), next_step])

@@ -231,7 +231,7 @@ def _compare(before: Outcome | None, recount: RecountView, names: SeatNames) -> 
 
 
 def _leaders_text(outcome: Outcome | None, names: SeatNames) -> str:
-    leaders = () if outcome is None else outcome.leaders
+    leaders = outcome.leaders if outcome is not None and outcome.can_be_won else ()
     text = leaders_text([*map(names.name, names.order(leaders))])
     if outcome is None or len(leaders) != 1:
         return text

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
@@ -36,8 +35,7 @@ from witan.core.stats.sums import (
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryError, NothingToCount, Remedy, Way
 from witan.history import History
-
-NO_ALIASES: Mapping[str, str] = MappingProxyType({})
+from witan.history.learning import NO_ALIASES
 
 
 def leaderboard(

@@ -16,6 +16,9 @@ from witan.surfaces.web.rendering import PAGE_POLICY, Site
 PROGRAMS = ("/api", "/v1", "/mcp", "/metrics", "/healthz", "/openapi.json", "/assets")
 """Paths that programs or pages request."""
 
+UNKEPT = {"Cache-Control": "no-store"}
+"""Header that keeps browsers from showing a page again, such as a deleted session's."""
+
 FRESH = {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "private, no-cache"}
 
 

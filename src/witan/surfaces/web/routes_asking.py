@@ -57,7 +57,7 @@ from witan.surfaces.web.forms import (
     read_form,
 )
 from witan.surfaces.web.rendering import Choice, ListedSession, latest_sessions, render, render_ask
-from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
+from witan.surfaces.web.responses import UNKEPT, HtmlPage, page_router, redirect, site_of
 from witan.surfaces.web.session_page import Conversation, question_again
 
 router = page_router()
@@ -87,8 +87,6 @@ BY_HAND = ("files", "conversation")
 
 REFUSED = (WitanError, ValidationError)
 """Errors after which a form is shown again."""
-
-UNKEPT = {"Cache-Control": "no-store"}
 
 ROLES = ("system", "user", "assistant")
 

@@ -41,7 +41,7 @@ from witan.surfaces.web.rendering import (
     render_session,
     render_vote,
 )
-from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
+from witan.surfaces.web.responses import UNKEPT, HtmlPage, page_router, redirect, site_of
 from witan.surfaces.web.session_page import FollowUp, read_follow_ups
 
 PLACE = "place-"
@@ -69,9 +69,6 @@ MOST_WITHOUT = 64
 
 MOST_CALLED = 400
 """Most characters shown of a mistyped name."""
-
-UNKEPT = {"Cache-Control": "no-store"}
-"""Header that keeps browsers from showing a deleted session again."""
 
 
 @router.get("/sessions/{session:path}/live")

@@ -257,7 +257,7 @@ class Outcomes:
     def _confidence(self, coverage: Floats) -> NDArray[Any]:
         """Describe coverage in words; with only one counted reviewer it is low."""
         voters = (e.voters for e in self.count.electorates)
-        counted = map(set, map(compress, voters, self.informing))
+        counted = map(set, map(compress, voters, self.effective_rows))
         alone = np.array([len(each) < 2 for each in counted], dtype=np.bool_)
         level = np.where(alone, 0, (coverage >= 0.5).astype(np.int64) + (coverage >= 0.8))
         words: NDArray[Any] = _CONFIDENCE[level]
@@ -601,8 +601,8 @@ class Outcomes:
         return can_tell
 
     @cached_property
-    def informing(self) -> list[tuple[bool, ...]]:
-        """Flags of ballots that affect the scores, session by session."""
+    def effective_rows(self) -> list[tuple[bool, ...]]:
+        """`effective`, session by session."""
         return list(map(tuple, self.effective.T.tolist()))
 
     def __getitem__(self, column: int) -> Outcome:
@@ -626,7 +626,7 @@ class Outcomes:
             strict=True,
         )
         notes = electorate.notes([None] * len(electorate.votes))
-        informing = self.effective[:, column]
+        effective = self.effective[:, column]
         return Outcome.defer(
             whole,
             session=electorate.session,
@@ -647,8 +647,8 @@ class Outcomes:
                 for at, (reviewer, _, weight, mismatch, ranking) in enumerate(notes)
             ),
             unresolved=self.close_pairs[column],
-            n_ballots=int(informing.sum()),
-            without_effect=() if informing.all() else _idle_reviewers(self, column),
+            n_ballots=int(effective.sum()),
+            without_effect=() if effective.all() else _idle_reviewers(self, column),
         )
 
     @cached_property
@@ -681,16 +681,16 @@ def _bands(grades: Floats) -> NDArray[Any]:
     return names[least.searchsorted(grades, side="right")]  # NaN sorts last
 
 
-def _informing_ballots(batch: Outcomes, column: int) -> list[Vote]:
+def _effective_ballots(batch: Outcomes, column: int) -> list[Vote]:
     votes = batch.count.electorates[column].votes
-    return list(compress(votes, batch.informing[column]))
+    return list(compress(votes, batch.effective_rows[column]))
 
 
 def _details(batch: Outcomes, column: int) -> dict[str, Any]:
     electorate = batch.count.electorates[column]
     details = {name: values[column] for name, values in batch.rule_numbers[1].items()}
     if "human" in electorate.kinds:
-        people_votes = [vote for vote in _informing_ballots(batch, column) if vote.kind == "human"]
+        people_votes = [vote for vote in _effective_ballots(batch, column) if vote.kind == "human"]
         if people := {vote.reviewer for vote in people_votes}:
             details["people"] = len(people)
         if unnamed := {
@@ -700,7 +700,7 @@ def _details(batch: Outcomes, column: int) -> dict[str, Any]:
     if batch.rule.trace and electorate.votes:
         profile = batch.count.profile.take(slice(column, column + 1))
         names = electorate.candidates
-        details |= {name: tell(profile, names) for name, tell in batch.rule.trace.items()}
+        details |= {name: trace(profile, names) for name, trace in batch.rule.trace.items()}
     return details
 
 
@@ -721,7 +721,12 @@ def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
     R / (1 + (R − 1)·ρ). Source: design effects (Kish, Survey Sampling, 1965, 8.2 and 11.7).
     """
     electorate = batch.count.electorates[column]
-    columns = (electorate.voters, electorate.kinds, electorate.weights, batch.informing[column])
+    columns = (
+        electorate.voters,
+        electorate.kinds,
+        electorate.weights,
+        batch.effective_rows[column],
+    )
     return _count_effective(*map(tuple, columns), rho)
 
 
@@ -730,13 +735,13 @@ def _count_effective(
     voters: tuple[str, ...],
     kinds: tuple[str, ...],
     weights: tuple[float, ...],
-    informs: tuple[bool, ...],
+    effective: tuple[bool, ...],
     rho: float,
 ) -> float:
     """Compute `_effective_votes`; cached, as sessions often have the same reviewers."""
     reviewers: dict[str, tuple[str, float]] = {}
     votes = zip(voters, kinds, weights, strict=True)
-    for reviewer, kind, weight in compress(votes, informs):
+    for reviewer, kind, weight in compress(votes, effective):
         _, known = reviewers.get(reviewer, ("", 0.0))
         reviewers[reviewer] = (kind, max(weight, known))
     heaviest = max((weight for _, weight in reviewers.values()), default=1.0)
@@ -749,10 +754,10 @@ def _count_effective(
 
 
 def _idle_reviewers(batch: Outcomes, column: int) -> tuple[str, ...]:
-    effective = {vote.reviewer for vote in _informing_ballots(batch, column)}
+    effective = {vote.reviewer for vote in _effective_ballots(batch, column)}
     votes = batch.count.electorates[column].votes
-    effective_reviewers = dict.fromkeys(vote.reviewer for vote in votes if vote.weight > 0)
-    return tuple(reviewer for reviewer in effective_reviewers if reviewer not in effective)
+    reviewers = dict.fromkeys(vote.reviewer for vote in votes if vote.weight > 0)
+    return tuple(reviewer for reviewer in reviewers if reviewer not in effective)
 
 
 def _disputed_pairs(rule: Rule, names: Sequence[str], against: Flags) -> Iterator[str]:

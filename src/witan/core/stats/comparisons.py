@@ -379,7 +379,7 @@ def session_squares(comparisons: Comparisons, residual: NDArray[np.float64]) -> 
 def _dense_squares(
     comparisons: Comparisons, session: Codes, value: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """As `session_squares` where sessions are sorted and models few."""
+    """Compute `session_squares` of sorted sessions and few models."""
     n_models = len(comparisons.models)
     squares = np.zeros((n_models, n_models))
     step = max(1, CODE_ROWS // n_models)

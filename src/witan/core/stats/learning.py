@@ -246,7 +246,7 @@ def _measure_each(electorates: Sequence[Electorate]) -> Iterator[dict[str, float
 
 
 def _measure_block(electorates: Sequence[Electorate]) -> Iterator[dict[str, float]]:
-    """Compute the same for one block in which each reviewer has one vote."""
+    """Compute `_measure_each` for sessions of one shape, one vote per reviewer."""
     profile = stack(electorates)
     assert profile.lengths is not None  # noqa: S101 - as `stack` makes it
     lengths = profile.lengths[:, np.newaxis]

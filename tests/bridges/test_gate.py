@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import chdir
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +22,7 @@ from click import ClickException
 from click.testing import CliRunner
 
 from pages import ROOT, blocks, same
-from scripts import write_council, write_jury
+from scripts import write_council, write_jury, write_script
 from witan.bridges.gate import (
     CannotJudge,
     GateResult,
@@ -492,6 +494,37 @@ class TestComment:
         assert done.exit_code == 3
         assert "no verdict: internal error" in done.stderr
         assert (change.parent / "output.txt").read_text() == "decision=no verdict\nsession=\n"
+
+    def test_outside_of_a_repository_it_says_so(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        done = CliRunner().invoke(main, ["--staged"])
+
+        assert done.exit_code == 2
+        assert "not a git repository" in done.stderr
+        assert done.stderr.endswith("; run this in the checkout of a repository\n")
+
+    @pytest.mark.slow  # a process of its own
+    @pytest.mark.skipif(sys.platform == "win32", reason="this system has no such signal")
+    def test_an_interrupt_is_not_a_verdict(self, change, tmp_path):
+        slow = f"script:{write_script(tmp_path / 'slow.toml', review=[{'seconds': 99}])}"
+        (change / "witan.toml").write_text(f"jury = {json.dumps([slow] * 2)}")
+        place = tmp_path / "history.sqlite"
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            [f"{SCRIPTS}/witan-gate", "--base", "HEAD~1", "--pass-mark", "6"],
+            cwd=change,
+            env={**os.environ, "WITAN_HISTORY": str(place)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        deadline = time.monotonic() + 60
+        while not place.exists():  # it is created before the first call
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+
+        assert process.communicate(timeout=60)[1].endswith("so there is no verdict\n")
+        assert process.returncode == 130
 
     def test_a_comment_notifies_nobody(self):
         """Mentions of people and issues contain a zero-width space."""

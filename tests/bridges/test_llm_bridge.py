@@ -113,12 +113,14 @@ def test_an_error_is_one_line(run, tmp_path):
     """There is no traceback."""
     option = run(LLM, "-m", "witan", "Is it so?", "-o", "mode", "worst", status=1)
     mute = run(LLM, "-m", "witan", "Are you mute?", status=1)
+    empty = run(LLM, "-m", "witan", "", status=1)
     (tmp_path / "witan.toml").write_text("members = 3")
     listed = run(LLM, "models").stdout
     broken = run(LLM, "-m", "witan", "Is it so?", status=1)
 
     assert "'consensus', 'best' or 'verdict'" in option.stderr
     assert "Error: no final answer: " in mute.stderr
+    assert empty.stderr == "Error: question is empty; expected something to ask\n"
     assert "WitanModel: witan" in listed
     assert "witan.toml: members" in broken.stderr
     assert "Traceback" not in option.stderr + mute.stderr + broken.stderr

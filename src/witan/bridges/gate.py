@@ -31,10 +31,13 @@ QUESTION = "Is this change safe to merge? Name the line of each problem."
 STATUSES = {"passed": 0, "failed": 1, "too close to call": 5}
 """Exit status by decision, as in ``witan judge``."""
 
-MISUSE, NO_VERDICT, OVER_BUDGET = 2, 3, 4
+MISUSE, NO_VERDICT, OVER_BUDGET, INTERRUPTED = 2, 3, 4, 130
 
 MOST_CHARACTERS = 60_000
 """Most characters of a comment; GitHub allows 65,536."""
+
+IN_REPOSITORY = ("rev-parse", "--git-dir")
+"""Arguments of git that fail outside of a repository."""
 
 ZEROS = "0" * 40
 """Git's name for a missing commit."""
@@ -149,7 +152,10 @@ def _git(*arguments: str, stdin: bytes = b"") -> bytes:
     )
     if process.returncode:
         git_error = process.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise click.ClickException(f"{git_error}; check out the whole history, with fetch-depth: 0")
+        remedy = "check the name; in a job, check out the whole history, with fetch-depth: 0"
+        if arguments == IN_REPOSITORY:
+            remedy = "run this in the checkout of a repository"
+        raise click.ClickException(f"{git_error}; {remedy}")
     return process.stdout
 
 
@@ -434,7 +440,8 @@ def main(paths: tuple[str, ...], **options: Any) -> None:
     in a comment, which each run updates. Options are also read from variables such as
     GATE_PASS_MARK.
 
-    Exit status: 0 passed, 1 failed, 2 misuse, 3 no verdict, 4 over budget, 5 too close to call.
+    Exit status: 0 passed, 1 failed, 2 misuse, 3 no verdict, 4 over budget, 5 too close to call,
+    130 interrupted.
     """
     environment = dict(os.environ)
     try:
@@ -446,6 +453,8 @@ def main(paths: tuple[str, ...], **options: Any) -> None:
     except click.ClickException as error:
         status = NO_VERDICT if isinstance(error, CannotJudge) else MISUSE
         words = error.message
+    except KeyboardInterrupt:
+        status, words = INTERRUPTED, "interrupted, so there is no verdict"
     except Exception as error:  # noqa: BLE001 - status 1 would be a verdict
         status, words = NO_VERDICT, f"no verdict: internal error: {error!r}"
     else:
@@ -459,6 +468,7 @@ def _run(paths: tuple[str, ...], options: Mapping[str, Any], environment: Mappin
     if len(options["name"].splitlines()) != 1 or "-->" in options["name"]:
         raise click.UsageError("--name is one line, without -->")
     commits = find_range(options["base"], environment, staged=options["staged"])
+    _git(*IN_REPOSITORY)
     diff = read_diff(commits, paths, options["most_bytes"])
     if not diff.strip():
         echo("nothing changed, so nothing is judged")

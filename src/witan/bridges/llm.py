@@ -62,7 +62,10 @@ class _NamedCouncil:
             settings["json_schema"] = json.dumps(prompt.schema)
         if (parent := _last_session(prompt.messages)) is not None:
             about["parent"] = parent
-        *conversation, question = _read_messages(prompt.messages)
+        messages = [*_read_messages(prompt.messages)]
+        if not messages or messages[-1].role != "user":
+            raise witan.errors.InvalidParameter("question", "", "something to ask")
+        *conversation, question = messages
         call = CouncilCall(
             self.model_id, question.text, conversation, settings, about, legend=legend
         )

@@ -365,10 +365,10 @@ class TestHostileChange:
 
     @pytest.mark.slow  # each run is a process of its own
     def test_a_path_without_files_has_no_verdict(self, change, github):
-        """An unchanged file is not judged, and passes."""
+        """An unchanged file is not judged, and passes; blank lines name no path."""
         configure(change, "", "README")
         absent = run_action(change, github, paths="app.py\nnosuch/")
-        same = run_action(change, github, paths="README")
+        same = run_action(change, github, paths="\nREADME\n\n")
 
         assert (absent.status, same.status) == (3, 0), absent.err + same.err
         assert "no file matches 'nosuch/'" in absent.err

@@ -274,7 +274,7 @@ class TestEnding:
 
     async def test_a_session_that_is_not_recorded_is_still_returned(self, tmp_path, history):
         """Beside it is the reason: another process took over its record."""
-        file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.3}])
+        file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 2}])
         async with Service.open(councils(file, history)) as service:
             running = await service.start(QuestionRequest(QUESTION))
             await until(running, "review_started")

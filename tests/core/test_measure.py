@@ -8,7 +8,9 @@ from scipy.stats import beta, norm, t
 
 from witan.core.stats.measures import (
     Count,
+    centred_correlation,
     compare_means,
+    correlation,
     divide_means,
     estimate_measure,
     jackknife,
@@ -167,6 +169,27 @@ class TestUnequalSessions:
             hits += interval.low <= truth <= interval.high
 
         assert hits / 300 >= 0.92
+
+    @pytest.mark.parametrize("statistic", [correlation, centred_correlation])
+    def test_intervals_of_correlations_cover(self, statistic):
+        """Slopes vary between sessions, and two of them have most of the grades."""
+        rng = np.random.default_rng(8)
+        session, hits = np.repeat(np.arange(len(self.SIZES)), self.SIZES), 0
+        truth = 0.5 / np.sqrt(0.5**2 + 0.3**2 + 1)
+        for _ in range(500):
+            slope = 0.5 + 0.3 * rng.normal(size=len(self.SIZES))
+            x = rng.normal(size=len(session))
+            y = slope[session] * x + rng.normal(size=len(session))
+            columns = [x * x, x * y, y * y]
+            if statistic is correlation:
+                columns = [np.ones_like(x), x, y, x * x, y * y, x * y]
+            result = estimate_measure(
+                per_bucket(session, *columns), statistic, Count(284, "grades", 30), "correlation",
+                level=0.95, link="fisher",
+            )  # fmt: skip
+            hits += result.interval.low <= truth <= result.interval.high
+
+        assert hits / 500 >= 0.92
 
     def test_equal_sessions_keep_their_degrees(self):
         """Twenty sessions of five cases have nineteen."""

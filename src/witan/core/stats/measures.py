@@ -293,9 +293,9 @@ def estimate_measure(
     """Estimate a statistic of sums with a jackknife interval over buckets.
 
     The interval is  g⁻¹(g(θ) ∓ t · se(g(θ)))  with Student's t on the degrees of `jackknife`, for a
-    `ratio` those of `rate`, and the link g: none; ``clip``, none, with the ends cut to [0, 1];
-    ``fisher``, artanh, for correlations; ``log``, for ratios. If all buckets agree, the error is
-    unknown, not 0.
+    `ratio` or a correlation those of `rate`, and the link g: none; ``clip``, none, with the ends
+    cut to [0, 1]; ``fisher``, artanh, for correlations; ``log``, for ratios. If all buckets agree,
+    the error is unknown, not 0.
 
     Parameters
     ----------
@@ -318,8 +318,8 @@ def estimate_measure(
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
     result = jackknife(sums, lambda sums_left: to(statistic(sums_left)), sides=sides)
-    if statistic is ratio:
-        result = result._replace(degrees=equal_clusters(sums[:, 1]) - 1)
+    if (cases := _CASES.get(statistic)) is not None:
+        result = result._replace(degrees=equal_clusters(sums[:, cases]) - 1)
     if not np.isfinite(value):
         return undefined_measure(
             count, unit, "undefined: what it compares does not vary, or is missing"
@@ -548,6 +548,12 @@ def centred_correlation(sums: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         value = lx / np.sqrt(ll * xx)
     return np.where((ll > NO_VARIANCE) & (xx > NO_VARIANCE), value, np.nan)
+
+
+_CASES: Mapping[Statistic, int] = MappingProxyType(
+    {ratio: 1, correlation: 0, centred_correlation: 2}
+)
+"""Column of each bucket's cases, or of their sum of squares."""
 
 
 def per_bucket(bucket: NDArray[np.int64], *columns: NDArray[np.float64 | np.int64]) -> Array:

@@ -319,6 +319,20 @@ class TestInspect:
         assert found[0].answers == {"openai/gpt": "It is 1."}
         assert found[0].at.isoformat() == "2025-05-01T10:00:00+00:00"
 
+    @pytest.mark.parametrize("form", ["json", "start.json"])
+    def test_a_sample_that_failed_is_named(self, form):
+        """With a score it counts."""
+        failing = log("openai/gpt", {"match": "C"}, {"match": "I"}, {})
+        for sample in failing["samples"][1:]:
+            sample["error"] = {"message": "429", "traceback": ""}
+        content = json.dumps(failing) if form == "json" else archive(failing, form)
+        notes = []
+        ballots = list(read_ballots(stream(content), on_note=notes.append))
+
+        assert [ballot.session for ballot in ballots] == ["sums/1", "sums/2"]
+        [note] = notes
+        assert note.endswith("1 sample with an error is left out: openai/gpt in sums/3")
+
     def test_members_packed_by_zstandard_are_read(self):
         """Newer logs have them; changed bytes, and members larger than they state, are refused."""
         packed = archive_with_zstd(self.LOG)

@@ -119,17 +119,15 @@ class _LeftOut:
     """Results and assertions without a grade, because of an error."""
 
     def __init__(self) -> None:
-        self._sessions: dict[str, dict[str, list[str]]] = {"result": {}, "assertion": {}}
+        self._sessions: dict[str, dict[str, list[str]]] = {}
 
     def add(self, noun: str, name: str, session: str) -> None:
-        self._sessions[noun].setdefault(name, []).append(session)
+        self._sessions.setdefault(noun, {}).setdefault(name, []).append(session)
 
     def note(self, report: ProblemReport) -> None:
         """Report the names, with their first sessions."""
         for noun, sessions_by_name in self._sessions.items():
             n = sum(map(len, sessions_by_name.values()))
-            if not n:
-                continue
             lines = []
             for name, sessions in sessions_by_name.items():
                 more = f" and {len(sessions) - 3:,} more" if len(sessions) > 3 else ""
@@ -308,8 +306,9 @@ def read_inspect(records: Records, report: ProblemReport) -> Iterator[SessionImp
     """Read samples as sessions, named by task and id.
 
     The model is a candidate, every scorer a reviewer; for a jury of ours every juror is one. A
-    further epoch is a separate session.
+    further epoch is a separate session. A note lists the samples that failed without a score.
     """
+    left_out = _LeftOut()
     for line, record in records:
         about = record.get("eval")
         try:
@@ -322,9 +321,13 @@ def read_inspect(records: Records, report: ProblemReport) -> Iterator[SessionImp
             continue
         for sample in samples:
             try:
-                yield _piece_of_sample(sample, task, model, at)
+                piece = _piece_of_sample(sample, task, model, at)
+                if not piece.ballots and sample.get("error") is not None:
+                    left_out.add("sample", model, piece.session)
+                yield piece
             except Unreadable as flaw:
                 report(line, flaw)
+    left_out.note(report)
 
 
 def _evaluation(record: object) -> tuple[str, str, datetime | None]:

@@ -376,6 +376,24 @@ class TestWrongInput:
         with pytest.raises(HistoryError, match="mixes tables of two exports"):
             Lake(tmp_path / "running")
 
+    def test_unmarked_files_do_not_hide_tables_of_two_exports(self, entries, tmp_path):
+        """Another tool rewrote the files of another day."""
+        with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
+            store(database, entries[:80])
+            write_lake(of(database), tmp_path / "lake")
+            first = min((tmp_path / "lake" / "standings").rglob("*.parquet"))
+            before = first.read_bytes()
+            store_another_session(database, history(7, 1)[0], "vendor:model-new")
+            write_lake(of(database), tmp_path / "lake")
+        first.write_bytes(before)
+        for table in ("sessions", "standings", "matchups", "ballots", "answers"):
+            other = max((tmp_path / "lake" / table).rglob("*.parquet"))
+            rows = pq.read_table(other, partitioning=None)
+            pq.write_table(rows.replace_schema_metadata(), other)
+
+        with pytest.raises(HistoryError, match="mixes tables of two exports"):
+            Lake(tmp_path / "lake")
+
     @pytest.mark.parametrize("missing", ["ballots", "names"])
     def test_a_folder_without_a_table_is_refused(self, lake_copy, missing):
         """The error names the missing table."""

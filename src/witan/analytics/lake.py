@@ -184,6 +184,17 @@ Lists = Mapping[Path, _FileList]
 """The lists of a lake by their paths."""
 
 
+@dataclass(frozen=True, slots=True)
+class _MissingFile:
+    """A listed file that is missing or altered."""
+
+    file: ListedFile
+    rows: int
+    """Number of missing rows; negative if there are additional rows."""
+    path: Path
+    """Path of the list."""
+
+
 def _table(file: str) -> str:
     return file.partition("/")[0]
 
@@ -211,62 +222,103 @@ def _write_files(writes: Mapping[Path, Callable[[Path], object]]) -> None:
 
 
 def check_complete(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -> None:
-    """Refuse a lake with fewer rows than its exports wrote, whatever files contain them.
+    """Refuse a lake without some of its exported rows.
 
-    `files` are summaries of the existing ones, by path within the lake.
+    `files`: summaries of the existing files, by path within the lake.
     """
     for path, file_list in lists.items():
         if not file_list.complete:
             problem = "contains an unfinished export"
             remedy = f"wait for it, export the history again, or delete {_place(path)}"
             raise HistoryError(str(root), problem, remedy)
-    lacking = Counter[str]()
-    gaps: dict[str, tuple[int, Path]] = {}
-    uncounted = set[str]()
-    for path, one in ((path, one) for path, list_ in lists.items() for one in list_.files):
-        summary = files.get(one.file, FileSummary(0, None))
-        if summary.export not in (None, one.export):
-            uncounted.add(one.file)  # by a later export, whose list is not written yet
-            continue
-        lacking[_table(one.file)] += one.rows
-        if summary.rows < one.rows:
-            gaps[one.file] = one.rows - summary.rows, path
+    gaps_in_exports = [
+        lack
+        for path, file_list in lists.items()
+        for one in file_list.files
+        if (lack := _missing_rows(one, files, path)) is not None
+    ]
+    listed_files = {one.file for file_list in lists.values() for one in file_list.files}
+    rows_elsewhere = Counter[str]()
     for file, summary in files.items():
-        if file not in uncounted:
-            lacking[_table(file)] -= summary.rows
-    lost_files = [file for file in gaps if lacking[_table(file)] > 0]
-    if not lost_files:
-        return
-    file = min(lost_files, key=lambda each: TABLES_BY_DAY.index(_table(each)))
-    n_rows, path = gaps[file]
-    n_lacking, more = lacking[_table(file)], len(lost_files) - 1
-    if n_rows > n_lacking:
-        problem = f"lacks {_rows(n_lacking)} of {_table(file)} that an export wrote"
-    else:
-        has_rest = file in files
-        rows = _rows(n_rows)
-        problem = f"lacks {rows} of {file}" if has_rest else f"lacks {file} with its {rows}"
-        problem += f", and {more:,} more file{'s' if more > 1 else ''}" if more else ""
-    remedy = (
-        "restore the missing files, or export the history again; "
-        f"if you removed them on purpose, delete {_place(path)}"
-    )
-    raise HistoryError(str(root), problem, remedy)
+        if file not in listed_files:
+            rows_elsewhere[_table(file)] += summary.rows
+    lost_files = [
+        lack
+        for table in TABLES_BY_DAY
+        for lack in _uncovered_files(gaps_in_exports, table, rows_elsewhere[table])
+    ]
+    if lost_files:
+        raise _error(root, lost_files, rows_elsewhere)
 
 
-def check_exports(root: Path, files: Mapping[str, FileSummary]) -> None:
+def check_exports(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -> None:
     """Refuse a day with tables from different exports.
 
-    A table with files that other tools have rewritten, without the mark, may have any export's.
+    A file rewritten by other tools has lost its mark. If its export is listed, `check_complete` has
+    compared its rows; otherwise nothing is compared.
     """
     marks = {(_table(file), one.export): file for file, one in files.items() if one.export}
+    file_by_mark = {
+        (_table(one.file), one.export): one.file for list_ in lists.values() for one in list_.files
+    }
     unmarked = {_table(file) for file, one in files.items() if one.export is None}
     for (_, mark), file in sorted(marks.items()):
-        for table in TABLES_BY_DAY:
-            if table not in unmarked and (table, mark) not in marks:
+        for table in (table for table in TABLES_BY_DAY if (table, mark) not in marks):
+            if lists:
+                expected_file = file_by_mark.get((table, mark))
+                is_listed = expected_file is not None
+            else:
+                expected_file = table + file.removeprefix(_table(file))
+                is_listed = table in unmarked
+            file_rows = None if expected_file is None else files.get(expected_file)
+            if not is_listed or (file_rows is not None and file_rows.export is not None):
                 problem = f"mixes tables of two exports: {file} has no matching {table}"
                 remedy = "wait for a running export to end, or export the history again"
                 raise HistoryError(str(root), problem, remedy)
+
+
+def _missing_rows(
+    one: ListedFile, files: Mapping[str, FileSummary], path: Path
+) -> _MissingFile | None:
+    summary = files.get(one.file)
+    if summary is None:
+        return _MissingFile(one, one.rows, path)
+    # A file with another mark was written by a later export, whose list is not written yet.
+    if summary.rows == one.rows or summary.export not in (None, one.export):
+        return None
+    return _MissingFile(one, one.rows - summary.rows, path)
+
+
+def _uncovered_files(
+    gaps: Sequence[_MissingFile], table: str, n_other_rows: int
+) -> list[_MissingFile]:
+    """Return a table's files whose rows are in no other file."""
+    gaps_of_table = [lack for lack in gaps if _table(lack.file.file) == table]
+    n = sum(lack.rows for lack in gaps_of_table)
+    return [] if n in (0, n_other_rows) else [lack for lack in gaps_of_table if lack.rows > 0]
+
+
+def _error(root: Path, gaps: Sequence[_MissingFile], other_rows: Mapping[str, int]) -> HistoryError:
+    first = gaps[0]
+    table = _table(first.file.file)
+    n = sum(lack.rows for lack in gaps if _table(lack.file.file) == table) - other_rows[table]
+    if n > 0 and other_rows[table]:
+        problem = f"lacks {_rows(n)} of {table} that an export wrote"
+    else:
+        is_whole_file = first.rows == first.file.rows
+        place = first.file.file
+        problem = (
+            f"lacks {place} with its {_rows(first.rows)}"
+            if is_whole_file
+            else f"lacks {_rows(first.rows)} of {place}"
+        )
+        more = len(gaps) - 1
+        problem += f", and {more:,} more file{'s' if more > 1 else ''}" if more else ""
+    remedy = (
+        "restore the missing files, or export the history again; "
+        f"if you removed them on purpose, delete {_place(first.path)}"
+    )
+    return HistoryError(str(root), problem, remedy)
 
 
 def _rows(n: int) -> str:
@@ -330,7 +382,7 @@ class Lake:
                 if table in TABLES_BY_DAY:
                     summaries[path.relative_to(self.folder).as_posix()] = summary
         check_complete(self.folder, lists, summaries)
-        check_exports(self.folder, summaries)
+        check_exports(self.folder, lists, summaries)
         self._ballots_by_day = sorted(days.items())
 
     def _find_files(self, lists: Lists) -> dict[str, tuple[Path, ...]]:

@@ -134,6 +134,7 @@ class TestCancellation:
                 await anyio.sleep(0.02)
                 group.cancel_scope.cancel()
 
+        assert group.cancel_scope.cancelled_caught
         assert returned == []
         assert [script.running for script in scripts] == [0] * len(scripts)
 

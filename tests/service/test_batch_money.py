@@ -232,7 +232,7 @@ def test_a_bill_keeps_no_session_of_an_earlier_run(tmp_path):
 
 
 def test_replies_that_a_failing_history_does_not_store_are_in_files(tmp_path, monkeypatch):
-    """The error names them, and after their import no reply is asked for again."""
+    """The error names them, and after their import no stored reply is asked for again."""
     isolate(tmp_path, monkeypatch)
     place = tmp_path / "history.sqlite"
     rows = [BatchRow(n, str(n), f"Why {n}?") for n in range(1, 7)]

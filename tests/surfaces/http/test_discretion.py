@@ -126,7 +126,7 @@ def _http_replies(client, session):
         path: client.get(path, follow_redirects=True)
         for path in (
             "/api/profiles", "/api/sessions", "/api/leaderboard?min_sessions=1", "/api/audit",
-            "/api/leaderboard?category=none", "/api/audit?category=none", "/api/audit?reviewer=zoe",
+            "/api/leaderboard?category=none", "/api/audit?category=none", "/api/audit?reviewer=ann",
             "/v1/models", "/openapi.json", "/healthz", "/metrics", here, f"{here}/events",
             f"{here}/export.html", "/api/sessions/q1", "/api/sessions/2",
             f"{here}/paper?as=ines", "/api/sessions/q1/paper?as=ines",
@@ -283,7 +283,7 @@ class TestClients:
             if "problem" in response.headers["content-type"]
         ]
 
-        assert len(details) >= 8
+        assert len(details) > 8
         for detail in details:
             assert detail[0] not in "/:…", detail
             assert not detail.startswith(("the server:", "postgresql")), detail

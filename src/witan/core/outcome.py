@@ -339,7 +339,7 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
 
     @property
     def can_be_won(self) -> bool:
-        """Whether a candidate with votes passed the safety gate."""
+        """True if a candidate with votes passed the safety gate."""
         return any(line.votes > 0 and not line.failed for line in self.standings)
 
     @property

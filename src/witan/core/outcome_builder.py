@@ -780,7 +780,8 @@ def _warnings(
         )
     if idle:
         what = "ballot does" if len(idle) == 1 else "ballots do"
-        yield f"{join_names(idle)} {batch.rule.lack}: their {what} not count by {batch.rule.name}"
+        why = batch.rule.why_ignored
+        yield f"{join_names(idle)} {why}: their {what} not count by {batch.rule.name}"
     if any(electorate.mismatches):
         mismatched = list(compress(electorate.voters, electorate.mismatches))
         where = f"on the ballot of {join_names(mismatched)}"

@@ -547,7 +547,7 @@ def _list_uncounted(session: Session, count: RunningCount) -> Iterator[str]:
         return
     for reviewer in session.outcome.without_effect:
         rule = RULES[session.outcome.rule]
-        yield f"{reviewer} {rule.lack}: the ballot does not count by {rule}"
+        yield f"{reviewer} {rule.why_ignored}: the ballot does not count by {rule}"
 
 
 def _list_unwritten(session: Session) -> Iterator[str]:

@@ -223,7 +223,7 @@ class RunningCount:
             without = ", ".join(outcome.without_effect)
             self.problem = (
                 f"{outcome.n_ballots} of the {quorum} ballots required count by {outcome.rule}: "
-                f"{without} {RULES[outcome.rule].lack}"
+                f"{without} {RULES[outcome.rule].why_ignored}"
             )
             return
         self.problem = None

@@ -144,7 +144,7 @@ def weighted_error(
 
 
 def _shortest(variant: BordaVariant) -> int:
-    """Only `per_ballot` divides by the rivals on the ballot itself."""
+    """Return the shortest ballot; only `per_ballot` divides by its own rivals."""
     return 2 if variant == "per_ballot" else 1
 
 

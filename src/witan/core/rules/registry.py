@@ -169,8 +169,8 @@ class Rule:
         return self.name
 
     @property
-    def lack(self) -> str:
-        """The fault of ballots without effect, after their reviewers' names."""
+    def why_ignored(self) -> str:
+        """The reason why the rule ignores a ballot, to follow its reviewer's name."""
         return "gave no grades" if self.needs == "grades" else "ranked too few candidates"
 
     def _check(self, name: str, value: object) -> None:

@@ -30,11 +30,6 @@ REVIEW = json.dumps({"notes": "n", "ranking": ["A", "B"]})
 TEXT = "The lake is seven metres deep, since it was sounded with a line in March."
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request):
-    return request.param
-
-
 @pytest.fixture(
     params=["openai", *(pytest.param(p, marks=pytest.mark.slow) for p in ("anthropic", "google"))]
 )

@@ -19,11 +19,6 @@ from witan.models.providers import LOCAL_SERVERS, ollama_url
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request):
-    return request.param
-
-
 @contextmanager
 def serve_body(status: int, body: bytes, path: str = "/v1/models") -> Iterator[str]:
     """Serve this body at this path only; yield the address."""

@@ -25,11 +25,6 @@ LIMITS = {"max_tokens", "max_completion_tokens"}
 NOON = datetime(2026, 11, 5, 12, 0, tzinfo=UTC)
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request) -> str:
-    return request.param
-
-
 @pytest.fixture
 def server() -> Iterator[MisbehavingServer]:
     with MisbehavingServer() as running:

@@ -18,11 +18,6 @@ from witan.models.program import Program
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request):
-    return request.param
-
-
 def call(*messages: Message) -> Call:
     return Call("answer", messages or (Message("user", "How deep?"),), max_tokens=100)
 

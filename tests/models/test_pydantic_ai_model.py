@@ -38,11 +38,6 @@ SCHEMA = {
 REVIEW = {"notes": "n", "ranking": ["A", "B"]}
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request):
-    return request.param
-
-
 class Handler(BaseHTTPRequestHandler):
     """One connection: sends the server's next reply to each request."""
 

@@ -19,11 +19,6 @@ pytestmark = pytest.mark.anyio
 ANSWERS = {"A": "The lake is about seven deep.", "B": "Seven, since it was sounded.", "C": "Rain."}
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request):
-    return request.param
-
-
 def call(text: str = "How deep?", stage: Stage = "answer", **more) -> Call:
     return Call(stage, (Message("user", text),), **{"max_tokens": 1000, **more})
 

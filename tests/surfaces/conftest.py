@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from recorded import place_of_its_own
+from scripts import write_council
 from witan.errors import ConfigError
 from witan.service.config.configuration import Config, load_config
 from witan.service.procedure_options import procedure_of
 from witan.surfaces.cli.app import main
 
 
-class Place(NamedTuple):
-    """A user's home and a project, with environment variables."""
+class ConfigFiles(NamedTuple):
+    """The configuration files of a user's home and of a project."""
 
     project: Path
     own: Path
@@ -117,8 +119,20 @@ def sessions(write) -> Path:
 
 
 @pytest.fixture
-def place(tmp_path) -> Place:
+def files(tmp_path) -> ConfigFiles:
     """A project and a home, both without a configuration."""
     project = tmp_path / "project"
     project.mkdir()
-    return Place(project, tmp_path / "home" / "witan" / "witan.toml")
+    return ConfigFiles(project, tmp_path / "home" / "witan" / "witan.toml")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch) -> Path:
+    """The path of a history of the test's own, isolated from the machine."""
+    return place_of_its_own(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def seats(tmp_path) -> list[str]:
+    """The options that seat three scripted members, who agree, and a chairman."""
+    return write_council(tmp_path)

@@ -28,12 +28,6 @@ def server():
         yield f"{url}/v1"
 
 
-@pytest.fixture
-def place(tmp_path):
-    """A history of this test's own."""
-    return tmp_path / "history.sqlite"
-
-
 def write_rows(folder):
     """Six questions of two categories, with right answers."""
     path = folder / "questions.jsonl"

@@ -26,12 +26,6 @@ def _nothing_configured(tmp_path, monkeypatch):
     isolate(tmp_path, monkeypatch)
 
 
-@pytest.fixture
-def seats(tmp_path) -> list[str]:
-    """Three scripted members who agree, and a chairman."""
-    return write_council(tmp_path)
-
-
 class TestText:
     """The answer on standard output, everything else on standard error."""
 

@@ -37,12 +37,6 @@ def lines(text):
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A history of this test's own."""
-    return tmp_path / "history.sqlite"
-
-
-@pytest.fixture
 def jury(tmp_path, place):
     """The options that seat three jurors, who prefer moraines."""
     options = []

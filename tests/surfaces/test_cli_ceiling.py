@@ -16,18 +16,15 @@ import httpx2
 import pytest
 
 from misbehaving import MisbehavingServer
-from recorded import WITAN, listed, place_of_its_own
+from recorded import WITAN, listed
 from served import served
 from services import councils
 from witan.history import History
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows kills otherwise")
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """A history of the test's own, isolated from the machine."""
-    return place_of_its_own(tmp_path, monkeypatch)
+pytestmark = [
+    pytest.mark.skipif(os.name == "nt", reason="Windows kills otherwise"),
+    pytest.mark.usefixtures("place"),
+]
 
 
 @pytest.fixture

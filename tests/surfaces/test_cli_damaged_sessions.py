@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from histories import session_events
-from recorded import keep, place_of_its_own
+from recorded import keep
 from scripts import write_council, write_jury, write_rows
 from witan.deliberation.events import AnswerDone
 from witan.deliberation.record import event_from_json
@@ -18,10 +18,7 @@ from witan.history import History
 DAMAGED = "; the session is damaged, or was written by a later version of Witan"
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """A history of the test's own, isolated from the machine."""
-    return place_of_its_own(tmp_path, monkeypatch)
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def _set(kind: str, path: str, value: Any) -> Callable[[dict[str, Any]], None]:

@@ -11,12 +11,6 @@ from witan import read_ballots
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A history of this test's own."""
-    return tmp_path / "history.sqlite"
-
-
-@pytest.fixture
 def archive(witan, write, place):
     """Three sessions with ballots of models and people, a text and a length."""
     order = (["x", "y", "z"], ["y", "x", "z"], ["z", "x", "y"])

@@ -6,18 +6,12 @@ import time
 import pytest
 
 from histories import session_events
-from recorded import keep, place_of_its_own
+from recorded import keep
 from scripts import write_council
 from terminals import run_on_terminal
 from witan.deliberation.session import Session
 from witan.files.session_files import read_session
 from witan.service.history_access import delete_rescued, rescue_session
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A history of the test's own."""
-    return place_of_its_own(tmp_path, monkeypatch)
 
 
 def aside(tmp_path):

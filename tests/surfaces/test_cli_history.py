@@ -3,24 +3,13 @@
 import pytest
 
 from histories import stages
-from recorded import keep, listed, place_of_its_own
-from scripts import write_council
+from recorded import keep, listed
 from sessions import Story
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.history import History, SessionImport
 
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """A history of the test's own, isolated from the machine."""
-    return place_of_its_own(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def seats(tmp_path) -> list[str]:
-    """Three scripted members who agree, and a chairman."""
-    return write_council(tmp_path)
+pytestmark = pytest.mark.usefixtures("place")
 
 
 class TestNames:

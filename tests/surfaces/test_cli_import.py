@@ -31,12 +31,6 @@ FILES = {
 """Sessions, ballots by models and ballots by people in each file of the shared data."""
 
 
-@pytest.fixture
-def place(tmp_path):
-    """A history of this test's own."""
-    return tmp_path / "history.sqlite"
-
-
 def ballot(session="q1", reviewer="r1", **fields):
     return {"session": session, "reviewer": reviewer, "ranking": ["x", "y"], **fields}
 

@@ -15,18 +15,6 @@ CYD_FIRST = ["Cyd says", "Bob says", "Ada says"]
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A history of this test's own."""
-    return tmp_path / "history.sqlite"
-
-
-@pytest.fixture
-def seats(tmp_path):
-    """The options that seat three members, who would prefer Ada's answer, and a chairman."""
-    return write_council(tmp_path)
-
-
-@pytest.fixture
 def jurors(tmp_path):
     """Three jurors as they are written, who prefer Cyd's answer."""
     return [

@@ -10,7 +10,7 @@ import pytest
 
 from elections import ballot
 from histories import ASKED, session_events
-from recorded import keep, place_of_its_own
+from recorded import keep
 from scripts import write_council
 from witan.history import History, SessionImport
 
@@ -22,10 +22,7 @@ HOLDER = (
 )
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """A history of the test's own, isolated from the machine."""
-    return place_of_its_own(tmp_path, monkeypatch)
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def test_the_doctor_finds_damage_inside_the_file(witan, place):

@@ -7,17 +7,12 @@ import pytest
 
 from lessons import lessons
 from misbehaving import MisbehavingServer
-from recorded import place_of_its_own
 from scripts import write_council
 from witan.history import History
 
 APART = '{"Ada says" = 9, "Bob says" = 6, "Cyd says" = 4}'
 
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """A history of the test's own, without configuration."""
-    return place_of_its_own(tmp_path, monkeypatch)
+pytestmark = pytest.mark.usefixtures("place")
 
 
 @pytest.fixture

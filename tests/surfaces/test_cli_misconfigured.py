@@ -6,17 +6,13 @@ from threading import Thread
 
 import pytest
 
-from recorded import place_of_its_own
 from services import write_config
 
 NOWHERE = "lost=http://127.0.0.1:9/v1#x"
 """Nothing listens there."""
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """A history of the test's own, isolated from the machine."""
-    return place_of_its_own(tmp_path, monkeypatch)
+pytestmark = pytest.mark.usefixtures("place")
 
 
 @pytest.fixture

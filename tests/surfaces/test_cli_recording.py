@@ -10,21 +10,10 @@ from sqlite3 import connect
 import pytest
 
 from histories import stages
-from recorded import keep, listed, place_of_its_own
-from scripts import write_council
+from recorded import keep, listed
 from witan.history import History
 
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """A history of the test's own, isolated from the machine."""
-    return place_of_its_own(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def seats(tmp_path) -> list[str]:
-    """Three scripted members who agree, and a chairman."""
-    return write_council(tmp_path)
+pytestmark = pytest.mark.usefixtures("place")
 
 
 class TestRecording:

@@ -12,12 +12,6 @@ REVERSED = ["Cyd says", "Bob says", "Ada says"]
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A history of this test's own."""
-    return tmp_path / "history.sqlite"
-
-
-@pytest.fixture
 def session(witan, tmp_path, place):
     """A session in which Ada, Bob and Cyd prefer Ada's answer, and its record in a file."""
     record = tmp_path / "first.json"

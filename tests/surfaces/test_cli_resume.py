@@ -8,7 +8,7 @@ from time import sleep
 
 import pytest
 
-from recorded import HANGS, interrupted, keep, listed, place_of_its_own, under_way
+from recorded import HANGS, interrupted, keep, listed, under_way
 from scripts import write_council
 from sessions import Story, program_seat
 from witan.deliberation.record import session_from_json, session_to_json
@@ -16,11 +16,7 @@ from witan.deliberation.session import Session
 from witan.errors import SessionFileError
 from witan.surfaces.cli.ask import lock_session
 
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """A history of the test's own, isolated from the machine."""
-    return place_of_its_own(tmp_path, monkeypatch)
+pytestmark = pytest.mark.usefixtures("place")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")

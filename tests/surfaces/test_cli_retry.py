@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from recorded import keep, place_of_its_own
+from recorded import keep
 from scripts import write_council
 from sessions import Story, program_seat
 from witan.deliberation.record import session_to_json
@@ -13,10 +13,7 @@ from witan.deliberation.session import Session
 DOWN = [{"error": "is down", "status": 401}]
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """A history of the test's own, isolated from the machine."""
-    return place_of_its_own(tmp_path, monkeypatch)
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def degraded(witan, folder, **troubled) -> str:

@@ -16,12 +16,6 @@ TEXTS = {"x": "Ex, as ChatGPT told.", "y": "Why not.", "z": "Zed."}
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A history of this test's own."""
-    return tmp_path / "history.sqlite"
-
-
-@pytest.fixture
 def held(witan, write, place):
     """A session of imported ballots with stored answers: x leads y leads z."""
     ballots = [

@@ -28,20 +28,20 @@ def variable_of(key: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["MYKEY", "K2", "_KEY", "TEAM_KEY", "OPENAIKEYOFTHETEAM"])
-def test_a_name_in_capitals_is_a_variable(place, name):
+def test_a_name_in_capitals_is_a_variable(files, name):
     """It has capitals, digits and underscores."""
-    config = place.load(WITAN_PROVIDERS_OPENAI_KEY=name)
+    config = files.load(WITAN_PROVIDERS_OPENAI_KEY=name)
 
     assert config.reach_by_provider["openai"].key_variable == name
 
 
 @pytest.mark.parametrize("key", ["sk-4711", "mykey", "AKIA4711EXAMPLE4711X", "4711", "MY-KEY", ""])
-def test_an_api_key_is_not_accepted_as_the_name_of_a_variable(place, key):
+def test_an_api_key_is_not_accepted_as_the_name_of_a_variable(files, key):
     """Small letters, dashes and long runs are refused, and not shown."""
-    path = place.project / "named.toml"
+    path = files.project / "named.toml"
     path.write_text(f'[providers.openai]\nkey = "{key}"')
 
-    said = place.refusal(path=path)
+    said = files.refusal(path=path)
 
     assert "must name the variable" in said
     assert not key or key not in said
@@ -59,27 +59,27 @@ def test_an_api_key_is_not_accepted_as_the_name_of_a_variable(place, key):
         ({"rubric_scoring": 3}, "the command line: --rubric-scoring"),
     ],
 )  # fmt: skip
-def test_an_error_names_the_option_of_the_command_line(place, given, said):
+def test_an_error_names_the_option_of_the_command_line(files, given, said):
     """It does not name the setting behind it."""
-    assert place.refusal(overrides=given).startswith(said)
+    assert files.refusal(overrides=given).startswith(said)
 
 
 class TestPrecedence:
     """The stronger source wins, value by value."""
 
-    def test_without_any_source_everything_is_a_default(self, place):
+    def test_without_any_source_everything_is_a_default(self, files):
         """No file is read, and there are no seats."""
-        config = place.load()
+        config = files.load()
 
         assert (config.members, config.origins, config.files) == ((), {}, ())
         assert procedure_of(config) == Procedure()
 
-    def test_each_source_overrides_the_one_before(self, place):
+    def test_each_source_overrides_the_one_before(self, files):
         """The order is user's file, project's file, variable, override."""
-        own = place.write_own('rule = "borda"\nmode = "best"\nquorum = 3\nenough = 2')
-        project = place.write('rule = "schulze"\nmode = "verdict"\nquorum = 4')
+        own = files.write_own('rule = "borda"\nmode = "best"\nquorum = 3\nenough = 2')
+        project = files.write('rule = "schulze"\nmode = "verdict"\nquorum = 4')
 
-        config = place.load(
+        config = files.load(
             overrides={"rule": "kemeny"}, WITAN_RULE="copeland", WITAN_MODE="consensus"
         )
 
@@ -91,47 +91,47 @@ class TestPrecedence:
         }  # fmt: skip
         assert config.files == (own, project)
 
-    def test_tables_are_merged_key_by_key(self, place):
+    def test_tables_are_merged_key_by_key(self, files):
         """One limit may come from a file and another from a variable."""
-        place.write("[limits]\ncall_seconds = 30\nattempts = 2")
+        files.write("[limits]\ncall_seconds = 30\nattempts = 2")
 
-        limits = procedure_of(place.load(WITAN_LIMITS_ATTEMPTS="5")).limits
+        limits = procedure_of(files.load(WITAN_LIMITS_ATTEMPTS="5")).limits
 
         assert (limits.call_seconds, limits.attempts) == (30.0, 5)
 
-    def test_the_file_is_found_in_a_directory_above(self, place):
+    def test_the_file_is_found_in_a_directory_above(self, files):
         """The nearest witan.toml at or above the directory is the project's."""
-        path = place.write("quorum = 3")
-        below = place.project / "a" / "b"
+        path = files.write("quorum = 3")
+        below = files.project / "a" / "b"
         below.mkdir(parents=True)
 
-        assert place.load(directory=below).origins == {"quorum": path}
+        assert files.load(directory=below).origins == {"quorum": path}
 
     @pytest.mark.parametrize("by", ["path", "variable"])
-    def test_a_named_file_replaces_the_project_s(self, place, by):
+    def test_a_named_file_replaces_the_project_s(self, files, by):
         """It is given by path or WITAN_CONFIG, and no file is searched for."""
-        place.write("quorum = 3")
-        other = place.project / "other.toml"
+        files.write("quorum = 3")
+        other = files.project / "other.toml"
         other.write_text("enough = 2", encoding="utf-8")
 
         config = (
-            place.load(path="other.toml") if by == "path" else place.load(WITAN_CONFIG="other.toml")
+            files.load(path="other.toml") if by == "path" else files.load(WITAN_CONFIG="other.toml")
         )
 
         assert config.origins == {"enough": str(other)}
 
-    def test_an_empty_variable_sets_nothing(self, place):
-        assert place.load(WITAN_RULE="", WITAN_MODE="  ").origins == {}
+    def test_an_empty_variable_sets_nothing(self, files):
+        assert files.load(WITAN_RULE="", WITAN_MODE="  ").origins == {}
 
-    def test_another_rubric_drops_earlier_weights(self, place):
+    def test_another_rubric_drops_earlier_weights(self, files):
         """They do not apply when a stronger source names another rubric."""
-        place.write('rubric = "general"\nrule = "hybrid"\n[rule_parameters]\nalpha = 0.3\n'
+        files.write('rubric = "general"\nrule = "hybrid"\n[rule_parameters]\nalpha = 0.3\n'
                     "[rubric_weights]\naccuracy = 0.45\nclarity = 0.1")  # fmt: skip
 
-        kept = procedure_of(place.load())
-        other = procedure_of(place.load(WITAN_RUBRIC="coding", WITAN_RULE="schulze"))
+        kept = procedure_of(files.load())
+        other = procedure_of(files.load(WITAN_RUBRIC="coding", WITAN_RULE="schulze"))
 
-        same = procedure_of(place.load(WITAN_RUBRIC="general", WITAN_RULE="hybrid"))
+        same = procedure_of(files.load(WITAN_RUBRIC="general", WITAN_RULE="hybrid"))
 
         assert kept == same
         assert kept.rubric.criteria[0].weight == 0.45
@@ -155,7 +155,7 @@ class TestCompleteness:
 
         assert chosen - made <= settings
 
-    def test_every_setting_reaches_the_procedure(self, place):
+    def test_every_setting_reaches_the_procedure(self, files):
         """A value in its variable replaces the default."""
         values = {
             "mode": "consensus", "rule": "schulze", "rubric": "coding", "rubric_scoring": "false",
@@ -179,7 +179,7 @@ class TestCompleteness:
             "serve.body_seconds": "9", "serve.idle_seconds": "10", "serve.send_seconds": "11",
             "serve.narration": "true",
         }  # fmt: skip
-        config = place.load(**{variable_of(key): value for key, value in values.items()})
+        config = files.load(**{variable_of(key): value for key, value in values.items()})
 
         procedure, default = procedure_of(config), Procedure()
 
@@ -193,35 +193,35 @@ class TestCompleteness:
         assert procedure.counting.rho == 0.2
         assert procedure.counting.counting.recusal == "off"
         # Pairs exclude grades, a second round and stopping early.
-        assert procedure_of(place.load(WITAN_PAIRS="3")).pairs == 3
+        assert procedure_of(files.load(WITAN_PAIRS="3")).pairs == 3
 
     @pytest.mark.parametrize("key", ["members", "jury", "chairmen", "chairman"])
-    def test_seats_can_be_set_by_variables(self, place, key):
+    def test_seats_can_be_set_by_variables(self, files, key):
         """These are members, jury and chairmen."""
-        config = place.load(**{variable_of(key): "script:a"})
+        config = files.load(**{variable_of(key): "script:a"})
 
         assert list(config.origins.values()) == [variable_of(key)]
 
-    def test_providers_are_throttled_by_file_and_by_variable(self, place):
+    def test_providers_are_throttled_by_file_and_by_variable(self, files):
         """Concurrency and rate are set per provider, from any source."""
-        place.write("[providers.openai]\nconcurrency = 2")
+        files.write("[providers.openai]\nconcurrency = 2")
 
-        config = place.load(WITAN_PROVIDERS_OPENAI_PER_MINUTE="30")
+        config = files.load(WITAN_PROVIDERS_OPENAI_PER_MINUTE="30")
 
         throttling = procedure_of(config).limits.providers["openai"]
         assert (throttling.concurrency, throttling.per_minute) == (2, 30.0)
 
-    def test_the_path_of_a_rubric_is_relative_to_its_file(self, place):
+    def test_the_path_of_a_rubric_is_relative_to_its_file(self, files):
         """It is found from any directory below."""
         from witan import RUBRICS
         from witan.files import rubric_to_toml
 
-        place.write('rubric = "mine.toml"')
-        (place.project / "mine.toml").write_text(rubric_to_toml(RUBRICS["creative"]))
-        below = place.project / "below"
+        files.write('rubric = "mine.toml"')
+        (files.project / "mine.toml").write_text(rubric_to_toml(RUBRICS["creative"]))
+        below = files.project / "below"
         below.mkdir()
 
-        assert procedure_of(place.load(directory=below)).rubric == RUBRICS["creative"]
+        assert procedure_of(files.load(directory=below)).rubric == RUBRICS["creative"]
 
     def test_every_setting_and_provider_is_documented(self):
         """The pages name each key, and each provider with its variables."""
@@ -285,15 +285,15 @@ class TestCompleteness:
 class TestSeats:
     """Seats in files and variables."""
 
-    def test_a_seat_is_a_string_or_a_table(self, place):
+    def test_a_seat_is_a_string_or_a_table(self, files):
         """Both forms may be in one list; a table has options of the seat."""
-        place.write_own(
+        files.write_own(
             'members = ["openai:gpt-x", {seat = "anthropic:claude-x", name = "critic", '
             'temperature = 1, max_tokens = 9, reasoning_effort = "low", system = "Doubt.", '
             "price = [3, 15]}]"
         )
 
-        first, second = place.load().members
+        first, second = files.load().members
 
         assert (first.name, first.source, first.price) == ("gpt-x", "openai:gpt-x", None)
         assert (second.name, second.provider, second.model) == ("critic", "anthropic", "claude-x")
@@ -305,51 +305,51 @@ class TestSeats:
     @pytest.mark.parametrize(
         "text", ["openai:a, ollama:b:7b", '["openai:a", {"seat": "ollama:b:7b"}]']
     )
-    def test_a_variable_lists_seats_with_commas_or_as_json(self, place, text):
+    def test_a_variable_lists_seats_with_commas_or_as_json(self, files, text):
         """Both forms give the same seats."""
-        members = place.load(WITAN_MEMBERS=text).members
+        members = files.load(WITAN_MEMBERS=text).members
 
         assert [member.source for member in members] == ["openai:a", "ollama:b:7b"]
 
-    def test_a_chairman_may_be_a_member_by_name_or_as_written(self, place):
+    def test_a_chairman_may_be_a_member_by_name_or_as_written(self, files):
         """It is then that seat; any other chairman has a name of its own."""
-        place.write(
+        files.write(
             'members = ["critic=openai:a", "openai:b"]\n'
             'chairmen = ["critic", "openai:b", "xai:b", {seat = "openai:b", temperature = 0}]'
         )
 
-        config = place.load()
+        config = files.load()
 
         assert config.chairmen[:2] == config.members
         assert [chairman.name for chairman in config.chairmen[2:]] == ["xai/b", "openai/b"]
 
-    def test_chairman_is_short_for_a_list_of_one(self, place):
+    def test_chairman_is_short_for_a_list_of_one(self, files):
         """A stronger source replaces the chairmen of a weaker one."""
-        place.write('members = ["openai:a", "openai:b"]\nchairmen = ["openai:a", "openai:b"]')
+        files.write('members = ["openai:a", "openai:b"]\nchairmen = ["openai:a", "openai:b"]')
 
-        config = place.load(WITAN_CHAIRMAN="openai:b")
+        config = files.load(WITAN_CHAIRMAN="openai:b")
 
         assert config.chairmen == (config.members[1],)
 
-    def test_paths_are_relative_to_their_file(self, place):
+    def test_paths_are_relative_to_their_file(self, files):
         """A script is found from any working directory."""
-        place.write('members = ["script:a.toml", "script:/b.toml"]')
-        below = place.project / "below"
+        files.write('members = ["script:a.toml", "script:/b.toml"]')
+        below = files.project / "below"
         below.mkdir()
 
-        first, second = place.load(directory=below).members
+        first, second = files.load(directory=below).members
 
-        assert first.source == f"script:{place.project / 'a.toml'}"
+        assert first.source == f"script:{files.project / 'a.toml'}"
         assert second.source == "script:/b.toml"
 
-    def test_seats_inherit_key_and_address_of_their_provider(self, place):
+    def test_seats_inherit_key_and_address_of_their_provider(self, files):
         """A seat may override them."""
-        place.write_own(
+        files.write_own(
             'members = ["openai:a", {seat = "openai:b", key = "OTHER_KEY"}, "xai:c"]\n'
             '[providers.openai]\nkey = "TEAM_KEY"\nurl = "http://127.0.0.1:9/v1/"'
         )
 
-        members = place.load().members
+        members = files.load().members
 
         assert [m.key_variable for m in members] == ["TEAM_KEY", "OTHER_KEY", None]
         assert [m.url for m in members] == ["http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1", None]
@@ -381,44 +381,44 @@ class TestTrust:
     )
 
     @pytest.mark.parametrize(("text", "key"), FORBIDDEN)
-    def test_an_untrusted_setting_is_refused_with_a_remedy(self, place, text, key):
+    def test_an_untrusted_setting_is_refused_with_a_remedy(self, files, text, key):
         """The error names file and key, and how to trust the file."""
-        path = place.write(text)
+        path = files.write(text)
 
-        said = place.refusal()
+        said = files.refusal()
 
         assert said.startswith(f"{path}: {key} ")
         assert said.endswith(f"--config {path}")
 
     @pytest.mark.parametrize("text", [text for text, _ in FORBIDDEN])
-    def test_a_named_file_is_trusted(self, place, text):
+    def test_a_named_file_is_trusted(self, files, text):
         """So is the user's own file."""
-        path = place.write(text)
-        place.load(path=path)
-        place.load(WITAN_CONFIG=path)
+        path = files.write(text)
+        files.load(path=path)
+        files.load(WITAN_CONFIG=path)
         Path(path).unlink()
-        place.write_own(text)
-        place.load()
+        files.write_own(text)
+        files.load()
 
-    def test_an_overridden_untrusted_setting_is_refused(self, place):
+    def test_an_overridden_untrusted_setting_is_refused(self, files):
         """A stronger source would replace it."""
-        place.write('members = ["cmd:sh"]')
+        files.write('members = ["cmd:sh"]')
 
-        assert "runs a program" in place.refusal(WITAN_MEMBERS="openai:a,openai:b")
+        assert "runs a program" in files.refusal(WITAN_MEMBERS="openai:a,openai:b")
 
     @pytest.mark.parametrize("before", ["", " ", "x=", " x = "])
     @pytest.mark.parametrize("after", ["sh", " sh -c 'a'"])
-    def test_a_program_is_refused_in_any_spelling(self, place, before, after):
+    def test_a_program_is_refused_in_any_spelling(self, files, before, after):
         """The parsed seat decides, not the beginning of its text."""
-        path = place.write(f"members = [{json.dumps(f'{before}cmd:{after}')}]")
+        path = files.write(f"members = [{json.dumps(f'{before}cmd:{after}')}]")
 
-        assert place.refusal().startswith(f"{path}: members[1] runs a program")
+        assert files.refusal().startswith(f"{path}: members[1] runs a program")
 
-    def test_a_server_named_cmd_is_not_a_program(self, place):
+    def test_a_server_named_cmd_is_not_a_program(self, files):
         """The seat is a server without a key."""
-        place.write('members = ["http://cmd/v1#sh -c x", "http://openai/v1#m"]')
+        files.write('members = ["http://cmd/v1#sh -c x", "http://openai/v1#m"]')
 
-        first, second = place.load().members
+        first, second = files.load().members
 
         assert (first.provider, first.url) == ("http://cmd", "http://cmd/v1")
         assert (second.provider, second.key_variable) == ("http://openai", None)
@@ -427,25 +427,25 @@ class TestTrust:
     @pytest.mark.parametrize(
         ("own", "theirs", "holds"), [("1", "5", 1.0), ("5", "1", 1.0), ("", "5", 5.0)]
     )
-    def test_an_untrusted_file_may_only_lower_a_ceiling(self, place, name, own, theirs, holds):
+    def test_an_untrusted_file_may_only_lower_a_ceiling(self, files, name, own, theirs, holds):
         """The lower one of the user's and the file's applies."""
         if own:
-            place.write_own(f"[limits]\n{name} = {own}")
-        path = place.write(f"[limits]\n{name} = {theirs}")
+            files.write_own(f"[limits]\n{name} = {own}")
+        path = files.write(f"[limits]\n{name} = {theirs}")
 
-        assert getattr(procedure_of(place.load()).limits, name) == holds
-        assert getattr(procedure_of(place.load(path=path)).limits, name) == float(theirs)
-        raised = place.load(**{f"WITAN_LIMITS_{name.upper()}": "9"})
+        assert getattr(procedure_of(files.load()).limits, name) == holds
+        assert getattr(procedure_of(files.load(path=path)).limits, name) == float(theirs)
+        raised = files.load(**{f"WITAN_LIMITS_{name.upper()}": "9"})
         assert getattr(procedure_of(raised).limits, name) == 9.0
 
-    def test_an_untrusted_file_may_seat_scripts_and_servers_without_a_key(self, place):
-        place.write('members = ["http://127.0.0.1:8000/v1#m", "script:a.toml"]')
+    def test_an_untrusted_file_may_seat_scripts_and_servers_without_a_key(self, files):
+        files.write('members = ["http://127.0.0.1:8000/v1#m", "script:a.toml"]')
 
-        assert [m.key_variable for m in place.load().members] == [None, None]
+        assert [m.key_variable for m in files.load().members] == [None, None]
 
 
 class TestRefusals:
-    """Errors state problem, place and expectation."""
+    """Errors state problem, files and expectation."""
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -488,20 +488,20 @@ class TestRefusals:
             (f"quorum = {'[' * 10_000}", "is not TOML: "),
         ],
     )
-    def test_errors_begin_with_file_and_key(self, place, text, said):
+    def test_errors_begin_with_file_and_key(self, files, text, said):
         """They state what was expected."""
-        path = place.write(text)
+        path = files.write(text)
 
-        refusal = place.refusal()
+        refusal = files.refusal()
 
         assert refusal.startswith(f"{path}: ")
         assert said in refusal
 
-    def test_a_byte_order_mark_is_no_error(self, place):
+    def test_a_byte_order_mark_is_no_error(self, files):
         """Editors on Windows begin a file with one."""
-        place.write('\ufeffrule = "borda"\r\n')
+        files.write('\ufeffrule = "borda"\r\n')
 
-        assert procedure_of(place.load()).counting.rule == "borda"
+        assert procedure_of(files.load()).counting.rule == "borda"
 
     @pytest.mark.parametrize(
         ("variable", "value", "said"),
@@ -516,34 +516,34 @@ class TestRefusals:
             ("WITAN_LIMITS_MAX_COST_USD", "nan", "limits.max_cost_usd should be a finite number"),
         ],
     )
-    def test_errors_begin_with_the_variable(self, place, variable, value, said):
+    def test_errors_begin_with_the_variable(self, files, variable, value, said):
         if not said:
-            assert len(place.load(**{variable: value}).members) == 1
+            assert len(files.load(**{variable: value}).members) == 1
             return
 
-        refusal = place.refusal(**{variable: value})
+        refusal = files.refusal(**{variable: value})
 
         assert refusal.startswith(f"{variable}: ")
         assert said in refusal
 
-    def test_weights_from_two_sources_are_traced_to_both(self, place):
+    def test_weights_from_two_sources_are_traced_to_both(self, files):
         """Their sum is invalid: the error names the file and the variable."""
-        path = place.write("[rubric_weights]\nclarity = 0.3")
+        path = files.write("[rubric_weights]\nclarity = 0.3")
 
-        assert place.refusal(WITAN_RUBRIC_WEIGHTS_ACCURACY="0.5").startswith(
+        assert files.refusal(WITAN_RUBRIC_WEIGHTS_ACCURACY="0.5").startswith(
             f"{path}, WITAN_RUBRIC_WEIGHTS_ACCURACY: rubric_weights has"
         )
 
-    def test_an_unknown_override_is_refused(self, place):
+    def test_an_unknown_override_is_refused(self, files):
         """The error suggests the nearest option."""
         with pytest.raises(UnknownName, match=r"'mirored'.*did you mean 'mirrored'"):
-            place.load(overrides={"mirored": True})
+            files.load(overrides={"mirored": True})
 
-    def test_an_unreadable_named_file_is_an_error(self, place):
+    def test_an_unreadable_named_file_is_an_error(self, files):
         """It is missing, or not text."""
-        assert "cannot be read" in place.refusal(path="gone.toml")
-        (place.project / "bytes.toml").write_bytes(b"\xff")
-        assert all(fact in place.refusal(path="bytes.toml") for fact in ("not UTF-8", "at byte 0"))
+        assert "cannot be read" in files.refusal(path="gone.toml")
+        (files.project / "bytes.toml").write_bytes(b"\xff")
+        assert all(fact in files.refusal(path="bytes.toml") for fact in ("not UTF-8", "at byte 0"))
 
 
 class TestKeys:
@@ -558,15 +558,15 @@ class TestKeys:
             ("", {"WITAN_MEMBERS": '[{"seat": "openai:a", "key": "WITAN_TEAM_KEY"}]'}),
         ],
     )
-    def test_a_variable_with_an_api_key_is_not_a_setting(self, place, text, variables):
+    def test_a_variable_with_an_api_key_is_not_a_setting(self, files, text, variables):
         """Its name may begin with WITAN_; one that nothing refers to is refused."""
-        place.write_own(text)
+        files.write_own(text)
 
-        config = place.load(WITAN_TEAM_KEY=self.LITERAL, **variables)
+        config = files.load(WITAN_TEAM_KEY=self.LITERAL, **variables)
 
         assert self.LITERAL not in repr(config)
         with pytest.raises(ConfigError, match="WITAN_OTHER_KEY: is not a setting"):
-            place.load(WITAN_TEAM_KEY="k", WITAN_OTHER_KEY="k", **variables)
+            files.load(WITAN_TEAM_KEY="k", WITAN_OTHER_KEY="k", **variables)
 
     LITERAL = "sk-proj-4711abcdefghijkl"
 
@@ -583,11 +583,11 @@ class TestKeys:
             'api_key = "{0}"',
         ],
     )
-    def test_a_literal_key_is_refused_and_not_shown(self, place, text):
+    def test_a_literal_key_is_refused_and_not_shown(self, files, text):
         """It may be anywhere in the file."""
-        path = place.write_own(text.format(self.LITERAL))
+        path = files.write_own(text.format(self.LITERAL))
 
-        said = place.refusal()
+        said = files.refusal()
 
         assert said.startswith(f"{path}: ")
         assert self.LITERAL not in said

@@ -28,13 +28,13 @@ rule = "schulze"
 
 
 @pytest.fixture
-def load_profile(place):
+def load_profile(files):
     """Read the project's file under a profile, with other sources."""
 
     def take(text: str, profile: str, overrides=None, **variables: str) -> Config:
-        place.write(text)
-        environment = {"XDG_CONFIG_HOME": str(place.own.parents[1]), **variables}
-        return load_config(environment, place.project, None, overrides or {}, profile=profile)
+        files.write(text)
+        environment = {"XDG_CONFIG_HOME": str(files.own.parents[1]), **variables}
+        return load_config(environment, files.project, None, overrides or {}, profile=profile)
 
     return take
 
@@ -88,9 +88,9 @@ class TestPrecedence:
             ("fair", ""), ("fast", "Two members, one call each."),
         ]  # fmt: skip
 
-    def test_profiles_of_two_files_are_merged(self, place, load_profile):
+    def test_profiles_of_two_files_are_merged(self, files, load_profile):
         """The user's file applies where the project's says nothing."""
-        place.write_own('[profiles.fair]\nrule = "borda"\nquorum = 3')
+        files.write_own('[profiles.fair]\nrule = "borda"\nquorum = 3')
 
         options = load_profile(COUNCIL, "fair").options
 
@@ -107,19 +107,19 @@ class TestPrecedence:
         ],
     )  # fmt: skip
     def test_a_project_s_profile_cannot_raise_a_ceiling(
-        self, place, load_profile, own, project, holds
+        self, files, load_profile, own, project, holds
     ):
         """It comes from a file found by searching."""
-        place.write_own(own)
+        files.write_own(own)
 
         assert procedure_of(load_profile(project, "p")).limits.max_cost_usd == holds
 
     @pytest.mark.parametrize("own", ["", "[limits]\nmax_cost_usd = 2"])
     def test_a_project_s_profile_cannot_raise_a_ceiling_of_a_variable(
-        self, place, load_profile, own
+        self, files, load_profile, own
     ):
         """The variable is the user's."""
-        place.write_own(own)
+        files.write_own(own)
         config = load_profile(
             "[profiles.p.limits]\nmax_cost_usd = 9", "p", WITAN_LIMITS_MAX_COST_USD="1"
         )
@@ -147,19 +147,19 @@ class TestErrors:
             ("", "profiles.p sets nothing; give at least a description"),
         ],
     )  # fmt: skip
-    def test_an_error_is_one_sentence(self, place, load_profile, text, said):
+    def test_an_error_is_one_sentence(self, files, load_profile, text, said):
         """It has the file, the key under the profile, and the problem."""
         with pytest.raises(ConfigError) as caught:
             procedure_of(load_profile(f"[profiles.p]\n{text}", "p"))
 
-        assert str(caught.value).startswith(f"{place.project / 'witan.toml'}: {said}")
+        assert str(caught.value).startswith(f"{files.project / 'witan.toml'}: {said}")
 
     @pytest.mark.parametrize("name", ["best", "demo", "a b", "a/b", "-a", "", "ä"])
-    def test_reserved_names_are_refused(self, place, name):
+    def test_reserved_names_are_refused(self, files, name):
         """A name is used in URLs and after `witan/`, where some have a meaning already."""
-        place.write(f'[profiles."{name}"]\nquorum = 2')
+        files.write(f'[profiles."{name}"]\nquorum = 2')
 
-        said = place.refusal()
+        said = files.refusal()
 
         assert f"witan.toml: profiles.{name} " in said
         assert "name of a profile" in said or "cannot be named" in said

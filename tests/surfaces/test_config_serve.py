@@ -14,18 +14,18 @@ DIGEST = hashlib.sha256(TOKEN.encode()).hexdigest()
 class TestSettings:
     """Settings of every source reach the server."""
 
-    def test_defaults_serve_only_this_machine(self, place):
+    def test_defaults_serve_only_this_machine(self, files):
         """They are loopback, no token, and limits."""
-        serve = place.load().serve
+        serve = files.load().serve
 
         assert serve == ServeSettings()
         assert (serve.url, serve.loopback, serve.refusal) == ("http://127.0.0.1:8717", True, None)
 
-    def test_settings_come_from_files_variables_and_options(self, place):
+    def test_settings_come_from_files_variables_and_options(self, files):
         """Lists in variables have commas, or are JSON; an option is stronger than both."""
-        place.write_own('[serve]\nport = 80\nlog = "json"\nallowed_hosts = ["a.example"]')
+        files.write_own('[serve]\nport = 80\nlog = "json"\nallowed_hosts = ["a.example"]')
 
-        serve = place.load(
+        serve = files.load(
             overrides={"serve.host": "::1"},
             WITAN_SERVE_PORT="81",
             WITAN_SERVE_ALLOWED_HOSTS="b.example, C.example",
@@ -52,37 +52,37 @@ class TestSettings:
             ("public_url", "council.example", "is not a base URL"),
         ],
     )
-    def test_an_invalid_value_is_refused_with_its_variable(self, place, name, value, said):
+    def test_an_invalid_value_is_refused_with_its_variable(self, files, name, value, said):
         with pytest.raises(ConfigError) as caught:
-            _ = place.load(**{f"WITAN_SERVE_{name.upper()}": value}).serve
+            _ = files.load(**{f"WITAN_SERVE_{name.upper()}": value}).serve
 
         assert str(caught.value).startswith(f"WITAN_SERVE_{name.upper()}: serve.{name}")
         assert said in str(caught.value)
 
-    def test_an_error_names_the_option_of_the_command_line(self, place):
-        said = place.refusal(overrides={"serve.max_sessions": 0})
+    def test_an_error_names_the_option_of_the_command_line(self, files):
+        said = files.refusal(overrides={"serve.max_sessions": 0})
 
         assert said.startswith("the command line: --max-sessions")
 
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "council.example", "192.168.0.7"])  # noqa: S104
-    def test_a_public_address_requires_a_token(self, place, host):
+    def test_a_public_address_requires_a_token(self, files, host):
         """An address of this machine does not."""
-        refused = place.load(WITAN_SERVE_HOST=host).serve.refusal
+        refused = files.load(WITAN_SERVE_HOST=host).serve.refusal
 
         assert refused is not None
         assert host in refused
         assert "WITAN_TOKEN" in refused
-        assert place.load(WITAN_SERVE_HOST=host, WITAN_TOKEN=TOKEN).serve.refusal is None
+        assert files.load(WITAN_SERVE_HOST=host, WITAN_TOKEN=TOKEN).serve.refusal is None
 
 
 class TestTokens:
     """Tokens are never in files."""
 
-    def test_witan_token_is_the_default_token(self, place):
+    def test_witan_token_is_the_default_token(self, files):
         """Its limits may be in a file."""
-        alone = place.load(WITAN_TOKEN=TOKEN)
-        place.write_own("[serve.tokens.default]\nper_minute = 6")
-        limited = place.load(WITAN_TOKEN=TOKEN)
+        alone = files.load(WITAN_TOKEN=TOKEN)
+        files.write_own("[serve.tokens.default]\nper_minute = 6")
+        limited = files.load(WITAN_TOKEN=TOKEN)
 
         assert alone.serve.tokens["default"].key == "WITAN_TOKEN"
         assert limited.serve.tokens["default"].per_minute == 6
@@ -91,26 +91,26 @@ class TestTokens:
         }
         assert TOKEN not in repr(alone)
 
-    def test_each_token_has_its_own_limits(self, place):
+    def test_each_token_has_its_own_limits(self, files):
         """It is given by a variable, or by its digest."""
-        place.write_own(
+        files.write_own(
             '[serve.tokens.team]\nkey = "WITAN_TEAM"\nper_minute = 60\nmax_cost_usd = 0.5\n'
             f'daily_usd = 5\n[serve.tokens."ci.2"]\nsha256 = "{DIGEST.upper()}"'
         )
         environment = {"WITAN_TEAM": "another-token-of-ours"}
 
-        serve = place.load(**environment).serve
+        serve = files.load(**environment).serve
         team = serve.tokens["team"]
 
         assert (team.per_minute, team.max_cost_usd, team.daily_usd) == (60, 0.5, 5)
         assert (serve.tokens["ci.2"].per_minute, serve.tokens["ci.2"].key) == (None, None)
         assert token_digests(serve, environment)["ci.2"].hex() == DIGEST
 
-    def test_a_variable_replaces_the_digest_of_a_token(self, place):
+    def test_a_variable_replaces_the_digest_of_a_token(self, files):
         """Its limits stay."""
-        place.write_own(f'[serve.tokens.default]\nsha256 = "{"0" * 64}"\ndaily_usd = 1')
+        files.write_own(f'[serve.tokens.default]\nsha256 = "{"0" * 64}"\ndaily_usd = 1')
 
-        token = place.load(WITAN_TOKEN=TOKEN).serve.tokens["default"]
+        token = files.load(WITAN_TOKEN=TOKEN).serve.tokens["default"]
 
         assert (token.key, token.sha256, token.daily_usd) == ("WITAN_TOKEN", None, 1)
 
@@ -130,20 +130,20 @@ class TestTokens:
             ('sha256 = 7', {}, "serve.tokens.t.sha256 must be the SHA-256"),
         ],
     )  # fmt: skip
-    def test_an_invalid_token_is_refused_and_not_shown(self, place, table, environment, said):
+    def test_an_invalid_token_is_refused_and_not_shown(self, files, table, environment, said):
         """The error names file and table."""
-        own = place.write_own(f"[serve.tokens.t]\n{table}")
+        own = files.write_own(f"[serve.tokens.t]\n{table}")
 
         with pytest.raises(ConfigError) as caught:
-            token_digests(place.load(**environment).serve, environment)
+            token_digests(files.load(**environment).serve, environment)
 
         assert str(caught.value).startswith(f"{own}: serve.tokens.")
         assert said in str(caught.value)
         assert TOKEN not in str(caught.value)
         assert "x" * 15 not in str(caught.value)
 
-    def test_the_name_of_a_token_is_safe_in_logs(self, place):
+    def test_the_name_of_a_token_is_safe_in_logs(self, files):
         """It has letters, digits, dashes, underscores and dots."""
-        place.write_own(f'[serve.tokens."a b"]\nsha256 = "{DIGEST}"')
+        files.write_own(f'[serve.tokens."a b"]\nsha256 = "{DIGEST}"')
 
-        assert "serve.tokens.a b" in place.refusal()
+        assert "serve.tokens.a b" in files.refusal()

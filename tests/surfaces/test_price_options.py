@@ -6,7 +6,6 @@ import pytest
 
 import witan as package
 from misbehaving import MisbehavingServer
-from recorded import place_of_its_own
 from witan.core.display import dollars
 from witan.deliberation.ports import Price
 from witan.errors import ConfigError, OverBudget, UnknownName
@@ -15,13 +14,7 @@ from witan.service.council import Council
 FAR = "http://192.0.2.1/v1"
 """An address that nobody has, and that no plan calls."""
 
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """A history of the test's own, and no other trace of the machine."""
-    monkeypatch.chdir(tmp_path)
-    return place_of_its_own(tmp_path, monkeypatch)
-
+pytestmark = pytest.mark.usefixtures("place")
 
 MEMBERS = [word for n in "abcd" for word in ("--member", f"{n}={FAR}#m-{n}")]
 

@@ -238,7 +238,7 @@ class TestMembers:
 
     @pytest.mark.parametrize("value", ["gw.example", "http://", "https://u:p4711@gw/v1"])
     def test_a_variable_without_an_address_is_named(self, value):
-        """The provider's default is not called in its place, and no secret is repeated."""
+        """The provider's default is not called in its files, and no secret is repeated."""
         for name in (n for n in PROVIDERS if PROVIDERS[n].url_variables):
             variable = PROVIDERS[name].url_variables[0]
 
@@ -370,7 +370,7 @@ class TestFinding:
         assert server.headers[0]["authorization"] == "Bearer t"
 
     def test_without_the_configured_key_a_provider_is_not_asked(self):
-        """The key in the default variable is not used in its place."""
+        """The key in the default variable is not used in its files."""
         with listing("m") as server, pytest.raises(NoCouncil, match="TEAM_KEY"):
             find(
                 {"OPENAI_API_KEY": "k"},

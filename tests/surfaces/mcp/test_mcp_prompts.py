@@ -22,12 +22,6 @@ NAMES = [
 
 
 @pytest.fixture(scope="module")
-def anyio_backend():
-    """The event loop of the client."""
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """A server of three scripted members."""
     with served(councils(write_config(tmp_path_factory.mktemp("council")))) as running:

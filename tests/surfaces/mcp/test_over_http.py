@@ -31,12 +31,6 @@ MODES = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
 
 @pytest.fixture
-def anyio_backend():
-    """The event loop of the client."""
-    return "asyncio"
-
-
-@pytest.fixture
 def server(tmp_path, history):
     """A server of three scripted members on loopback."""
     with served(councils(write_config(tmp_path), history)) as running:

@@ -37,12 +37,6 @@ HANDSHAKE = [
 ]
 
 
-@pytest.fixture
-def anyio_backend():
-    """The event loop of the client."""
-    return "asyncio"
-
-
 def calling(tool, arguments, number=2):
     params = {"name": tool, "arguments": arguments}
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}

@@ -62,12 +62,6 @@ def compact_json(value):
 
 
 @pytest.fixture(scope="module")
-def anyio_backend():
-    """The event loop of the client."""
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """A server of three scripted members whose history has sixty sessions."""
     folder = tmp_path_factory.mktemp("council")

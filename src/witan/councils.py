@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from witan.deliberation.record import procedure_to_json as procedure_to_json
     from witan.service.council import AskOptions as AskOptions
     from witan.service.council import JudgeOptions as JudgeOptions
+    from witan.service.council import seat_jury as seat_jury
     from witan.service.sessions.councils import council_names as council_names
     from witan.service.sessions.councils import seat_by_name as seat_by_name
     from witan.service.settings import CouncilSettings as CouncilSettings
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "witan.deliberation.record": ("procedure_to_json",),
-    "witan.service.council": ("AskOptions", "JudgeOptions"),
+    "witan.service.council": ("AskOptions", "JudgeOptions", "seat_jury"),
     "witan.service.sessions.councils": ("council_names", "seat_by_name"),
     "witan.service.settings": ("CouncilSettings",),
     "witan.surfaces.live_board": ("Board", "FinalText"),

@@ -245,6 +245,17 @@ class TestOptions:
 
         assert said in str(caught.value)
 
+    def test_an_error_in_a_seat_of_a_jury_names_the_jury(self):
+        """A jury that judges texts has no members."""
+        with pytest.raises(ConfigError, match=r"the council: jury\[2\] is not a seat"):
+            judge("a text", [Echo(), "openai:"], pass_mark=6)
+
+    def test_a_refused_option_is_called_an_option(self, scripts, tmp_path, monkeypatch):
+        """Its error has no name of ours."""
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(ConfigError, match=r"^an option: rule names an unknown rule 'bogus'"):
+            Council.from_config(members=scripts, rule="bogus", environment={})
+
     def test_options_of_the_call_are_suggested(self):
         """So are those of a council."""
         with pytest.raises(UnknownName, match="'passmark'; did you mean 'pass_mark'"):

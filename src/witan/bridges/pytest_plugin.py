@@ -11,7 +11,7 @@ import pytest
 
 import witan
 from witan import councils
-from witan.bridges.replies import accepts, seat_jury
+from witan.bridges.replies import accepts
 
 if TYPE_CHECKING:
     from witan import Council, Session
@@ -92,7 +92,7 @@ class JudgedAssertion:
             seating.pop(apart, None)
         judging_options = sorted((name, options[name]) for name in of_judge if name in options)
         try:
-            description = _describe(seat_jury(jury, seating))
+            description = _describe(councils.seat_jury(jury, **seating))
         except witan.errors.UnknownOption as error:
             known = sorted({*of_judge, *error.known_names})
             raise witan.errors.UnknownOption(error.name, known) from None

@@ -12,7 +12,7 @@ import witan
 from witan import councils
 
 if TYPE_CHECKING:
-    from witan import Council, Session
+    from witan import Session
     from witan.models import Message
 
     Piece: TypeAlias = "ProgressLine | str | Session"
@@ -172,13 +172,6 @@ def iterate(stream: Callable[[], AsyncGenerator[T, None]]) -> Iterator[T]:
             running.cancel()
 
 
-def seat_jury(jury: Any, options: Mapping[str, Any]) -> "Council":
-    """Seat the given jury, or the configured reviewers."""
-    if jury is None:
-        return witan.Council.from_config(only_judges=True, **options)
-    return witan.Council(jury, **options)
-
-
 async def judge_output(
     text: str,
     question: str,
@@ -190,7 +183,7 @@ async def judge_output(
 ) -> "Session":
     """Have a jury judge an output, optionally against a reference answer."""
     sources = {"reference answer": reference} if reference and reference.strip() else {}
-    async with seat_jury(jury, options) as council:
+    async with councils.seat_jury(jury, **options) as council:
         return await council.judge(text, question, pass_mark=pass_mark, files=sources)
 
 

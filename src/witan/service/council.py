@@ -479,9 +479,7 @@ class Council(BaseCouncil):
             settings["jury"] = [each for each in jury if isinstance(each, str)]
         from witan.service.config.configuration import load_config
 
-        config = load_config(
-            known, Path.cwd(), path, settings, origin="from_config", profile=profile
-        )
+        config = load_config(known, Path.cwd(), path, settings, origin="an option", profile=profile)
         config = config.without_answers() if only_judges else config
         chairs = _insert_objects(config.chairmen, chairmen)
         jurors = _insert_objects(config.jury, jury or ())
@@ -677,8 +675,7 @@ def judge(  # noqa: PLR0913 - all but two by name
     """
     values: dict[str, Any] = {**options}
     with _suggest_options_of(judge):
-        own = partial(Council.from_config, only_judges=True)
-        council = own(**values) if jury is None else Council(jury, **values)
+        council = seat_jury(jury, **values)
     sources = files if reference is None else {**files, REFERENCE: reference}
 
     async def put() -> Session:
@@ -696,6 +693,24 @@ def judge(  # noqa: PLR0913 - all but two by name
             )
 
     return _run(put)
+
+
+def seat_jury(jury: Sequence[Seatable] | None, **options: Unpack[AskOptions]) -> "Council":
+    """Seat a jury that judges texts; None: the configured reviewers.
+
+    Parameters
+    ----------
+    **options
+        As for `Council`; for the configured reviewers, as for `Council.from_config`.
+    """
+    values: dict[str, Any] = {**options}
+    if jury is None:
+        return Council.from_config(only_judges=True, **values)
+    try:
+        return Council(jury, **values)
+    except ConfigError as error:  # a jury without a council sits in the members' seats
+        place = error.key.replace("members", "jury", 1)
+        raise ConfigError(error.source, place, error.problem) from None
 
 
 @contextmanager

@@ -135,8 +135,8 @@ def spark() -> Iterator[object]:
     pytest.importorskip("pyspark", reason="Spark is not installed")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, and there is none")
-    from witan.analytics.sources import local_session
+    from witan.analytics.sources import start_session
 
-    session = local_session(cores=2, settings=FOR_FEW_ROWS)
+    session = start_session("local[2]", FOR_FEW_ROWS)
     yield session
     session.stop()

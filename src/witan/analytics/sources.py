@@ -258,14 +258,6 @@ def running_session() -> Any:
         return None
 
 
-def local_session(cores: int | None = None, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
-    """Start Spark locally, by default on all cores, or reuse it.
-
-    `settings` are Spark's own, and override ours; otherwise as `start_session`.
-    """
-    return start_session(f"local[{'*' if cores is None else cores}]", settings)
-
-
 def start_session(master: str | None, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
     """Start Spark, or reuse it, and log its errors alone.
 
@@ -365,7 +357,7 @@ class SparkLake(LakeEngine):
         parent_session: Any = running_session() if session is None else session
         self._own_session: Any = None
         if parent_session is None:
-            parent_session = self._own_session = local_session()
+            parent_session = self._own_session = start_session("local[*]")
         # Keeps the views of two lakes in one Spark session separate.
         self._session = parent_session.newSession()
         self._clients = ThreadPoolExecutor(MAX_PARALLEL_QUERIES, thread_name_prefix="witan-spark")

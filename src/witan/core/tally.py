@@ -87,18 +87,14 @@ def tally_sessions(
     ballots: Iterable[Ballot],
     settings: Settings | str,
     on_unsuitable: OnUnsuitable | None = None,
-    only: Collection[str] | None = None,
-    check_wanted: CheckWanted = keep_counting,
 ) -> Iterator[Outcome]:
     """Count every session among the ballots, in order of appearance.
 
     Settings may also be the name of a rule, with the defaults of all others.
     For a session that the rule cannot count, the error is passed to `on_unsuitable` if given and
-    raised otherwise; the session has no outcome. `only` restricts which sessions are counted, but
-    learning across sessions still uses all. `check_wanted` is called before each step; it ends the
-    count by raising an error.
+    raised otherwise; the session has no outcome.
     """
-    columns = tally_columns(ballots, settings_of(settings), on_unsuitable, only, check_wanted)
+    columns = tally_columns(ballots, settings_of(settings), on_unsuitable)
     return (batch[column] for batch, column in columns)
 
 
@@ -109,7 +105,11 @@ def tally_columns(
     only: Collection[str] | None = None,
     check_wanted: CheckWanted = keep_counting,
 ) -> Iterator[OutcomeColumn]:
-    """Count like `tally_sessions`; yield each session's batch and column."""
+    """Count like `tally_sessions`; yield each session's batch and column.
+
+    `only` restricts which sessions are counted, but learning across sessions still uses all.
+    `check_wanted` is called before each step; it ends the count by raising an error.
+    """
     electorates, settings_with_prior = prepare(ballots, settings, on_unsuitable)
     sessions_to_count = None if only is None else frozenset(only)
     return count_electorates(

@@ -153,6 +153,10 @@ def check_library(location: str, version: str) -> None:
         )
 
 
+QUICK_CHECK_SECONDS = 0.1
+"""Time limit of the check for damage at opening; `witan doctor` checks the whole file."""
+
+
 class SqliteDatabase(Database):
     """A connection to an existing SQLite file."""
 
@@ -239,9 +243,9 @@ class SqliteDatabase(Database):
         damage = [line for line in lines[0].splitlines() if not line.startswith("***")]
         return None if lines == ["ok"] else "; ".join(damage) or lines[0]
 
-    def quick_check(self, seconds: float) -> str | None:
-        """Check the pages, not their content, within `seconds`; return damage or None."""
-        deadline = time.monotonic() + seconds
+    def quick_check(self) -> str | None:
+        """Check the pages, not their content, for a moment; return damage or None."""
+        deadline = time.monotonic() + QUICK_CHECK_SECONDS
         with self._lock:
             self._connection.set_progress_handler(lambda: time.monotonic() > deadline, 1000)
             try:

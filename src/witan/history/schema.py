@@ -447,10 +447,6 @@ def _list_tables() -> tuple[str, ...]:
 _TABLES = _list_tables()
 
 
-QUICK_CHECK_SECONDS = 0.1
-"""Time limit of the check for damage at opening; `witan doctor` checks the whole file."""
-
-
 class _FailedCheckError(Exception):
     """Damage in a file that can still be read."""
 
@@ -618,7 +614,7 @@ def _open_current(path: Path, wait: float, *, reading: bool) -> SqliteDatabase |
         if read_version(database) < len(MIGRATIONS):
             return None
         probe_tables(database)
-        if not reading and (damage := database.quick_check(QUICK_CHECK_SECONDS)) is not None:
+        if not reading and (damage := database.quick_check()) is not None:
             raise HistoryError(str(path), f"is damaged: {damage}", "") from _FailedCheckError(
                 "malformed"
             )

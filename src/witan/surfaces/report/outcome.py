@@ -72,18 +72,18 @@ def outcome_report(
         "Simulated outcome" if mark else "Outcome",
         (outcome.session,) if outcome.session else (),
         outcome.interpretation,
-        (*verdict_parts, Heading("Ranking", "ranking"), *outcome_blocks(outcome, BY_NAME)),
+        (*verdict_parts, Heading("Ranking", "ranking"), *outcome_blocks(outcome)),
     )
 
 
-def outcome_blocks(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
+def outcome_blocks(outcome: Outcome) -> Iterator[Block]:
     """Yield everything below the interpretation of an outcome."""
-    yield from ranking_blocks(outcome, names)
-    yield Facts(tuple(names.sentence(trust_line(outcome)).split(" · ")))
-    yield agreed_and_contested(outcome, names)
-    yield from pair_map(outcome, names)
-    yield from order_note(outcome, names)
-    yield from abstention_notes(outcome, names)
+    yield from ranking_blocks(outcome, BY_NAME)
+    yield Facts(tuple(BY_NAME.sentence(trust_line(outcome)).split(" · ")))
+    yield agreed_and_contested(outcome, BY_NAME)
+    yield from pair_map(outcome, BY_NAME)
+    yield from order_note(outcome, BY_NAME)
+    yield from abstention_notes(outcome, BY_NAME)
 
 
 def order_note(outcome: Outcome, names: CandidateNames) -> Iterator[Note]:

@@ -22,7 +22,6 @@ from witan.surfaces.report.document import (
     Table,
     table_of,
 )
-from witan.surfaces.report.names import BY_NAME
 from witan.surfaces.report.outcome import outcome_blocks, outcome_report
 
 
@@ -187,7 +186,7 @@ def _sections(outcomes: Sequence[Outcome], simulated_sessions: Collection[str]) 
         mark = "simulated · " if outcome.session in simulated_sessions else ""
         yield Heading(f"{mark}{outcome.session or 'Ranking'}", f"session-{at}")
         yield Sentence(outcome.interpretation)
-        yield from outcome_blocks(outcome, BY_NAME)
+        yield from outcome_blocks(outcome)
 
 
 def digests_report(

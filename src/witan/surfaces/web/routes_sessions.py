@@ -314,7 +314,7 @@ async def show(  # noqa: PLR0913 - parameters of an address
     follow_ups: Sequence[FollowUp] = ()
     if isinstance(result, CouncilSession):
         children = result.children
-        follow_ups = await read_follow_ups(service, LOCAL, children, show_names=reveal)
+        follow_ups = await read_follow_ups(service, children, show_names=reveal)
     write = partial(
         render_session,
         result,

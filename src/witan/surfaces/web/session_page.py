@@ -15,6 +15,7 @@ from witan.errors import WitanError
 from witan.service.dispatch import dispatch, keep_typed
 from witan.service.operations.sessions import show as show_session
 from witan.service.session_records import CouncilSession, ImportedSession, votes_beside
+from witan.service.sessions.spending import LOCAL
 from witan.service.stored_sessions import SessionRequest
 from witan.service.text import clean
 from witan.service.trust import leaders_text
@@ -33,7 +34,6 @@ from witan.surfaces.report.session import (
 if TYPE_CHECKING:
     from witan.service.sessions.councils import CouncilProfile
     from witan.service.sessions.manager import Service
-    from witan.service.sessions.spending import Client
 
 TITLE_CHARS = 80
 
@@ -339,23 +339,21 @@ def conversation_of(
 
 
 async def read_follow_ups(
-    service: "Service", client: "Client", children: Mapping[str, str], *, show_names: bool
+    service: "Service", children: Mapping[str, str], *, show_names: bool
 ) -> tuple[FollowUp, ...]:
     """Read the sessions that continue one."""
     names = [name for name, relation in children.items() if relation == CONTINUED]
     follow_ups = [
-        await _read_follow_up(service, client, name, show_names=show_names)
+        await _read_follow_up(service, name, show_names=show_names)
         for name in names[-MOST_FOLLOW_UPS:]
     ]
     return tuple(each for each in follow_ups if each is not None)
 
 
-async def _read_follow_up(
-    service: "Service", client: "Client", name: str, *, show_names: bool
-) -> FollowUp | None:
+async def _read_follow_up(service: "Service", name: str, *, show_names: bool) -> FollowUp | None:
     """Read a follow-up; None if it has been deleted."""
     try:
-        result = await dispatch(show_session, service, client, SessionRequest(name), keep_typed)
+        result = await dispatch(show_session, service, LOCAL, SessionRequest(name), keep_typed)
     except WitanError:
         return None
     if not isinstance(result, CouncilSession):

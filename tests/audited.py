@@ -12,6 +12,7 @@ from reference_rows import names_of
 from witan.core.ballot import Kind
 from witan.core.session_ballots import BallotEntry, Entries, SessionEntry
 from witan.core.stats.audit import Audit, AuditTables, audit
+from witan.core.stats.audit_reviewers import ReviewerAudit
 
 
 def ballot(
@@ -69,15 +70,25 @@ def tables_of(entries: Sequence[Entries], rule: str = "borda") -> AuditTables:
     )
 
 
+class AuditByName(Audit):
+    """An audit whose lines are found by the reviewer's name."""
+
+    def __getitem__(self, reviewer: str) -> ReviewerAudit:
+        together = () if self.people is None else (self.people,)
+        lines = (*together, *self.reviewers, *self.persons)
+        return next(line for line in lines if line.reviewer == reviewer)
+
+
 def audit_of(
     entries: Sequence[Entries],
     families: Mapping[str, str] | None = None,
     *,
     level: float = 0.95,
-) -> Audit:
+) -> AuditByName:
     """The audit of some rows."""
     rng = np.random.default_rng(0)
-    return audit(tables_of(entries), names_of(entries), families or {}, rng, level=level)
+    made = audit(tables_of(entries), names_of(entries), families or {}, rng, level=level)
+    return AuditByName(made.reviewers, made.persons, made.people, made.panel)
 
 
 @dataclass(frozen=True)

@@ -356,23 +356,27 @@ def audit_of(
     if not result.reviewers and not result.persons:
         problem = f"{source.location}: no session {window} has a ballot"
         raise NothingToCount(f"{problem}; choose a wider window or another category")
-    # Reversed, so that the line of all people together comes first among equal names.
-    all_concerns = {line.reviewer: concerns(line) for line in reversed(result.lines)}
-    return AuditReport(
+    report = AuditReport(
         window=window,
         sessions=int(measured.panel.sessions.sum()),
-        level=result.level,
+        level=level,
         reviewers=result.reviewers,
         persons=result.persons,
         people=result.people,
         panel=result.panel,
         calibration=calibration,
+        concerns={},
+        aliases=aliases,
+    )
+    # Reversed, so that the line of all people together comes first among equal names.
+    all_concerns = {line.reviewer: concerns(line) for line in reversed(report.lines)}
+    return replace(
+        report,
         concerns={
             name: reviewer_concerns
             for name, reviewer_concerns in reversed(all_concerns.items())
             if reviewer_concerns
         },
-        aliases=aliases,
     )
 
 

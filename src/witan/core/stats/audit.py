@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.ballot import PEOPLE
 from witan.core.outcome import Interval, check_level
 from witan.core.stats.audit_biases import LengthAudit, LengthVotes, Preferences
 from witan.core.stats.audit_reviewers import (
@@ -493,29 +492,12 @@ class Audit:
         All people as one line; None: nobody voted.
     panel
         All models together.
-    level
-        Level of all intervals.
     """
 
     reviewers: tuple[ReviewerAudit, ...]
     persons: tuple[ReviewerAudit, ...]
     people: ReviewerAudit | None
     panel: PanelAudit
-    level: float
-
-    def __getitem__(self, reviewer: str) -> ReviewerAudit:
-        if self.people is not None and reviewer == PEOPLE:
-            return self.people
-        for line in self.lines:
-            if line.reviewer == reviewer:
-                return line
-        raise KeyError(reviewer)
-
-    @property
-    def lines(self) -> tuple[ReviewerAudit, ...]:
-        """Every line: models, people one by one, and people together."""
-        together = () if self.people is None else (self.people,)
-        return (*self.reviewers, *self.persons, *together)
 
 
 def audit(
@@ -571,7 +553,6 @@ def audit(
         persons=_lines(people, by_people, names),
         people=_join_people(people, by_people),
         panel=_panel(tables, names, rng, level),
-        level=level,
     )
 
 

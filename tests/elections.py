@@ -8,6 +8,14 @@ from hypothesis import strategies as st
 from witan.core.ballot import Ballot
 from witan.core.profile import Profile
 
+TENNESSEE = (
+    "42 × m: Memphis > Nashville > Chattanooga > Knoxville",
+    "26 × n: Nashville > Chattanooga > Knoxville > Memphis",
+    "15 × c: Chattanooga > Knoxville > Nashville > Memphis",
+    "17 × k: Knoxville > Chattanooga > Nashville > Memphis",
+)
+"""The textbook example of a Condorcet winner, Nashville, that most voters do not put first."""
+
 
 def ballot(line: str, **fields) -> Ballot:
     """Read ``"reviewer: a > b = c"`` as a ballot; ``"reviewer:"`` abstains."""

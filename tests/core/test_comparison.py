@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from elections import ballots
+from elections import TENNESSEE, ballots
 from witan.core.ballot import Ballot
 from witan.core.comparison import compare_rules
 from witan.core.counting import BatchCount, fits_of
@@ -18,13 +18,6 @@ from witan.core.rules import RULES
 from witan.core.settings import Settings
 from witan.core.tally import SharedWork, tally_columns
 from witan.errors import NothingToCount, UnknownName
-
-TENNESSEE = (
-    "42 × m: Memphis > Nashville > Chattanooga > Knoxville",
-    "26 × n: Nashville > Chattanooga > Knoxville > Memphis",
-    "15 × c: Chattanooga > Knoxville > Nashville > Memphis",
-    "17 × k: Knoxville > Chattanooga > Nashville > Memphis",
-)
 
 
 class Refitted(BatchCount):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elections import election, profiles, random_profile
+from elections import TENNESSEE, election, profiles, random_profile
 from witan.core.placing import leads
 from witan.core.profile import Profile
 from witan.core.rules.elimination import irv, irv_rounds
@@ -18,12 +18,6 @@ from witan.errors import InvalidParameter
 
 Remaining = tuple[int, ...]
 
-TENNESSEE = (
-    "42 × m: Memphis > Nashville > Chattanooga > Knoxville",
-    "26 × n: Nashville > Chattanooga > Knoxville > Memphis",
-    "15 × c: Chattanooga > Knoxville > Nashville > Memphis",
-    "17 × k: Knoxville > Chattanooga > Nashville > Memphis",
-)
 BURLINGTON = {
     "m1: Montroll > Kiss > Wright": 1332,
     "m2: Montroll > Wright > Kiss": 767,

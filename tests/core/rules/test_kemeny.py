@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from elections import election, mean_ranks, profiles, random_profile
+from elections import TENNESSEE, election, mean_ranks, profiles, random_profile
 from witan.core.profile import Profile, matchups
 from witan.core.rules.kemeny import kemeny
 from witan.core.rules.kemeny_search import (
@@ -22,12 +22,6 @@ from witan.core.rules.kemeny_search import (
 from witan.core.rules.positional import borda
 from witan.errors import TooLarge
 
-TENNESSEE = (
-    "42 × w: Memphis > Nashville > Chattanooga > Knoxville",
-    "26 × m: Nashville > Chattanooga > Knoxville > Memphis",
-    "15 × e: Chattanooga > Knoxville > Nashville > Memphis",
-    "17 × k: Knoxville > Chattanooga > Nashville > Memphis",
-)
 CONDORCET = (
     "23 × p: a > b > c",
     "17 × q: b > c > a",

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elections import election, profiles, random_profile
+from elections import TENNESSEE, election, profiles, random_profile
 from witan.core.profile import Profile
-from witan.core.rules.pairwise import round_to_grid, schulze, tournament
+from witan.core.rules.pairwise import ranked_pairs, round_to_grid, schulze, tournament
 from witan.core.rules.registry import Axiom
 from witan.errors import InvalidParameter
 
@@ -22,12 +22,6 @@ SCHULZE_45 = (
     "2 × u: C > B > A > D > E",
     "7 × v: D > C > E > B > A",
     "8 × w: E > B > A > D > C",
-)
-TENNESSEE = (
-    "42 × m: Memphis > Nashville > Chattanooga > Knoxville",
-    "26 × n: Nashville > Chattanooga > Knoxville > Memphis",
-    "15 × c: Chattanooga > Knoxville > Nashville > Memphis",
-    "17 × k: Knoxville > Chattanooga > Nashville > Memphis",
 )
 
 
@@ -184,17 +178,17 @@ class TestSchulze:
             schulze(election("x: A > B"), strength="ratio")
 
 
-class TestBoth:
-    """Properties of both `tournament` and `schulze`."""
+class TestEvery:
+    """Properties that the rules of pairs share."""
 
-    @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
+    @pytest.mark.parametrize("rule", [tournament, schulze, ranked_pairs], ids=str)
     def test_tennessee_elects_nashville(self, rule):
         """The Condorcet winner wins the textbook example of Tennessee."""
         profile = election(*TENNESSEE)
 
         scores = rule(profile).score[:, 0]
 
-        assert scores.tolist() == [2 / 3, 1 / 3, 0, 1]
+        np.testing.assert_allclose(scores, [2 / 3, 1 / 3, 0, 1])
 
     @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
     def test_a_batch_scores_each_session_as_alone(self, rule):
@@ -206,7 +200,7 @@ class TestBoth:
 
         np.testing.assert_array_equal(together[:, ::50], np.concatenate(alone, axis=1))
 
-    @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
+    @pytest.mark.parametrize("rule", [tournament, schulze, ranked_pairs], ids=str)
     @given(profile=profiles(), data=st.data())
     def test_a_weight_of_three_equals_three_ballots(self, rule, profile, data):
         """Whole weights equal repeated ballots, and a weight of 0 an absent one."""
@@ -228,17 +222,19 @@ class TestBoth:
 
         assert scores[0] == scores[1]
 
-    @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
-    @given(profile=profiles())
-    def test_a_candidate_without_votes_changes_nothing(self, rule, profile):
+    @pytest.mark.parametrize("n_candidates", [(2, 5), (6, 6)])
+    @pytest.mark.parametrize("rule", [tournament, schulze, ranked_pairs], ids=str)
+    @given(data=st.data())
+    def test_a_candidate_without_votes_changes_nothing(self, rule, n_candidates, data):
         """Its score is NaN, and the other scores are those without it."""
+        profile = data.draw(profiles(candidates=n_candidates))
         nobody = np.zeros((profile.n_reviewers, 1, 1), dtype=profile.places.dtype)
-        larger = Profile(np.concatenate([nobody, profile.places], axis=1))
 
-        scores = rule(larger).score
+        outcome = rule(Profile(np.concatenate([nobody, profile.places], axis=1)))
 
-        assert np.isnan(scores[0, 0])
-        np.testing.assert_array_equal(scores[1:], rule(profile).score)
+        assert np.isnan(outcome.score[0, 0])
+        assert outcome.seat_order_decided is None or not outcome.seat_order_decided[0]
+        np.testing.assert_array_equal(outcome.score[1:], rule(profile).score)
 
     @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
     def test_fifty_candidates_are_ordered(self, rule):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from elections import election, profiles, random_profile
 from witan.core.profile import Profile
@@ -106,19 +105,6 @@ class TestUpToSixCandidates:
         scores = ranked_pairs(profile).score[:, 0]
 
         np.testing.assert_allclose(scores, ranked_pairs_by_hand(profile), atol=1e-12)
-
-    def test_tennessee_elects_nashville(self):
-        """Nashville, Chattanooga, Knoxville, Memphis, in the textbook example of Tennessee."""
-        profile = election(
-            "42 × m: Memphis > Nashville > Chattanooga > Knoxville",
-            "26 × n: Nashville > Chattanooga > Knoxville > Memphis",
-            "15 × c: Chattanooga > Knoxville > Nashville > Memphis",
-            "17 × k: Knoxville > Chattanooga > Nashville > Memphis",
-        )
-
-        scores = ranked_pairs(profile).score[:, 0]
-
-        np.testing.assert_allclose(scores, [2 / 3, 1 / 3, 0, 1])
 
     def test_the_least_majority_of_a_cycle_is_not_locked(self):
         """A beats B 7–2, B beats C 6–3, C beats A 5–4: the last is skipped and A wins."""
@@ -244,30 +230,3 @@ def test_a_batch_scores_each_session_as_alone(n_candidates):
     for k in range(150):
         np.testing.assert_array_equal(together.score[:, k], alone[k].score[:, 0])
         assert together.seat_order_decided[k] == alone[k].seat_order_decided[0]
-
-
-@given(profile=profiles(), data=st.data())
-def test_a_weight_of_three_equals_three_ballots(profile, data):
-    """Whole weights equal repeated ballots, and a weight of 0 an absent one."""
-    n = profile.n_reviewers
-    times = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
-    weighted = profile.replace_weights(np.array(times, dtype=float)[:, np.newaxis])
-
-    by_weight = ranked_pairs(weighted).score
-    by_number = ranked_pairs(profile.keep_ballots(np.repeat(np.arange(n), times))).score
-
-    np.testing.assert_array_equal(by_weight, by_number)
-
-
-@pytest.mark.parametrize("n_candidates", [(2, 5), (6, 6)])
-@given(data=st.data())
-def test_a_candidate_without_votes_changes_nothing(n_candidates, data):
-    """Its score is NaN; the other scores are those without it."""
-    profile = data.draw(profiles(candidates=n_candidates))
-    nobody = np.zeros((profile.n_reviewers, 1, 1), dtype=profile.places.dtype)
-
-    outcome = ranked_pairs(Profile(np.concatenate([nobody, profile.places], axis=1)))
-
-    assert np.isnan(outcome.score[0, 0])
-    assert not outcome.seat_order_decided[0]
-    np.testing.assert_array_equal(outcome.score[1:], ranked_pairs(profile).score)

@@ -26,6 +26,7 @@ import pytest
 
 from notebooks import execute, notebook_of
 from pages import ROOT
+from processes import run_program, run_python, run_witan
 from scripts import write_rows
 from witan.files import read_ballots
 
@@ -190,13 +191,7 @@ def serve(judges: Judges) -> Iterator[Judges]:
 
 def call_witan(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
-    return subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-m", "witan", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    return run_witan(*arguments, timeout=600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,14 +307,7 @@ def test_inspect_reads_every_sample(night, tmp_path):
         " for log in logs}\n"
         "print(json.dumps(values))"
     )
-    read = subprocess.run(  # noqa: S603 - Inspect's own reader on our own logs
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    read = run_python(code, cwd=tmp_path)
     assert read.returncode == 0, read.stderr
     values = json.loads(read.stdout)
 
@@ -345,15 +333,7 @@ def test_promptfoo_imports_every_result(night, tmp_path):
     own = {f"PROMPTFOO_{name}": "1" for name in switches}
     own["PROMPTFOO_CONFIG_DIR"] = str(tmp_path / "own")
     for command in (["import", file], ["export", "eval", "latest", "-o", again]):
-        done = subprocess.run(  # noqa: S603 - promptfoo on our own results
-            [PROMPTFOO, *command],
-            cwd=tmp_path,
-            env={**os.environ, **own},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
+        done = run_program(PROMPTFOO, *command, cwd=tmp_path, env={**os.environ, **own})
         assert done.returncode == 0, done.stdout + done.stderr
     results = json.loads(again.read_text(encoding="utf-8"))["results"]["results"]
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from pages import ROOT
+from processes import run_program, run_witan
 from witan.service.config.configuration import load_config
 
 DEPLOY = ROOT / "deploy"
@@ -70,12 +71,7 @@ class TestContainer:
         [extras] = re.findall(r"\.whl\)\[([\w,]+)\]", text)
         [command] = [rest for word, rest in instructions() if word == "CMD"]
         [port] = [rest for word, rest in instructions() if word == "EXPOSE"]
-        helped = subprocess.run(
-            [sys.executable, "-m", "witan", "serve", "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        helped = run_witan("serve", "--help", check=True)
 
         assert set(extras.split(",")) <= set(project["optional-dependencies"])
         assert all(option in helped.stdout for option in re.findall(r"--\w+", command))
@@ -111,17 +107,13 @@ class TestContainer:
         subprocess.run(  # noqa: S603 - our own commands
             ["/bin/sh", "-ec", script], cwd=tmp_path, env=environment, check=True, timeout=900
         )
-        installed = subprocess.run(  # noqa: S603 - what was installed just now
-            [
-                tmp_path / "witan/bin/python",
-                "-c",
-                "import opentelemetry.sdk, psycopg, mcp\nfrom witan.surfaces.http import server\n"
-                "from witan.surfaces.web import rendering\nimport witan\nprint(witan.__file__)",
-            ],
+        installed = run_program(
+            tmp_path / "witan/bin/python",
+            "-c",
+            "import opentelemetry.sdk, psycopg, mcp\nfrom witan.surfaces.http import server\n"
+            "from witan.surfaces.web import rendering\nimport witan\nprint(witan.__file__)",
             cwd=tmp_path / "wheels",
             env=environment,
-            capture_output=True,
-            text=True,
             check=True,
         )
 
@@ -175,13 +167,7 @@ class TestProxies:
         caddy = shutil.which("caddy")
         if caddy is None:
             pytest.skip("there is no Caddy")
-        done = subprocess.run(  # noqa: S603 - our own file
-            [caddy, "adapt", "--config", DEPLOY / "Caddyfile"],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = run_program(caddy, "adapt", "--config", DEPLOY / "Caddyfile")
 
         assert done.returncode == 0, done.stderr
         assert '"flush_interval":-1' in done.stdout
@@ -198,13 +184,7 @@ class TestService:
         text = (DEPLOY / "witan.service").read_text(encoding="utf-8")
         unit = tmp_path / "witan.service"
         unit.write_text(text.replace("/opt/witan/bin/witan", sys.executable), encoding="utf-8")
-        done = subprocess.run(  # noqa: S603 - our own file
-            [analyze, "verify", "--man=no", unit],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = run_program(analyze, "verify", "--man=no", unit)
 
         assert "witan.service" not in done.stderr, done.stderr
         assert done.returncode == 0
@@ -215,13 +195,7 @@ class TestService:
         if analyze is None:
             pytest.skip("there is no systemd-analyze")
         command = [analyze, "security", "--offline=true", "--threshold=15"]
-        done = subprocess.run(  # noqa: S603 - our own file
-            [*command, DEPLOY / "witan.service"],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = run_program(*command, DEPLOY / "witan.service")
         if "unrecognized option" in done.stderr:
             pytest.skip("this systemd-analyze looks at running services alone")
 

@@ -21,6 +21,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 import pytest
 
 from pages import ROOT
+from processes import run_program
 from served import free_port
 
 pytestmark = pytest.mark.slow
@@ -51,14 +52,7 @@ class Builder:
         return [*self._command, verb, *isolated, *map(str, arguments)]
 
     def __call__(self, verb: str, *arguments: object, seconds: float = 300) -> str:
-        done = subprocess.run(  # noqa: S603 - our own arguments
-            self.command(verb, *arguments),
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-            cwd=ROOT,
-        )
+        done = run_program(*self.command(verb, *arguments), timeout=seconds, cwd=ROOT)
         assert done.returncode == 0, f"{verb}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
         return done.stdout.strip()
 
@@ -80,9 +74,7 @@ def debian(folder: Path, suite: str) -> None:
         making = [command, "--variant=minbase", f"--include={PACKAGES}"]
     else:
         pytest.skip("there is neither mmdebstrap nor debootstrap to make a Debian")
-    done = subprocess.run(  # noqa: S603 - Debian's own tools
-        [*making, suite, folder, MIRROR], capture_output=True, text=True, timeout=600, check=False
-    )
+    done = run_program(*making, suite, folder, MIRROR, timeout=600)
     if done.returncode:
         pytest.skip(f"no Debian could be made: {(done.stderr or done.stdout)[-300:]}")
     # As the image in whose place it stands calls it.
@@ -225,13 +217,7 @@ def written(root: Path, since: float) -> Iterator[str]:
 
 def test_the_image_does_not_start_without_a_token(builder, container, configured):
     """Clients of a container are not on its machine."""
-    done = subprocess.run(  # noqa: S603 - our own image
-        [*builder.command("run", container, "--"), *run_of(configured, free_port())],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_program(*builder.command("run", container, "--"), *run_of(configured, free_port()))
 
     assert done.returncode == 2
     assert "set a token in WITAN_TOKEN" in done.stderr

@@ -1,10 +1,10 @@
 """Without an engine's package, or without Java, the error says what to install."""
 
 import os
-import subprocess
-import sys
 
 import pytest
+
+from processes import run_python
 
 OPEN = """
 import sys
@@ -21,13 +21,7 @@ except Exception as error:
 
 def error_without_packages(engine: str, lake: object, *absent: str, **environment: str) -> str:
     code = OPEN.format(absent=absent, engine=engine, lake=str(lake))
-    run = subprocess.run(  # noqa: S603 - our own interpreter on our own line
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **environment},
-    )
+    run = run_python(code, check=True, env={**os.environ, **environment})
     return run.stdout
 
 
@@ -71,8 +65,6 @@ def test_importing_engines_does_not_load_their_packages():
         "print([m for m in ('duckdb', 'pyspark', 'pyarrow', 'psycopg') if m in sys.modules])"
     )
 
-    run = subprocess.run(  # noqa: S603 - our own interpreter on our own line
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    run = run_python(code, check=True)
 
     assert run.stdout.strip() == "[]"

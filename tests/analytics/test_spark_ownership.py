@@ -2,11 +2,10 @@
 
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 
+from processes import run_python
 from witan.analytics.sources import SparkLake, filter_output
 
 pytestmark = pytest.mark.slow
@@ -44,13 +43,7 @@ def test_our_own_spark_session_is_stopped(merged_lake):
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, and there is none")
 
-    run = subprocess.run(  # noqa: S603 - our own interpreter on our own line
-        [sys.executable, "-c", OWN, str(merged_lake)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ},
-    )
+    run = run_python(OWN, merged_lake, check=True, env={**os.environ})
 
     assert run.stdout.split() == ["90", "PySparkRuntimeError"]
     assert run.stderr == ""

@@ -22,6 +22,7 @@ from click import ClickException
 from click.testing import CliRunner
 
 from pages import ROOT, blocks, same
+from processes import run_program
 from scripts import write_council, write_jury, write_script
 from witan.bridges.gate import (
     CannotJudge,
@@ -108,7 +109,7 @@ def github() -> Iterator[type[GitHub]]:
 def git(folder: Path, *arguments: str) -> str:
     named = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
     command = ["git", "-C", str(folder), *named, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603
+    return run_program(*command, check=True).stdout.strip()
 
 
 @pytest.fixture
@@ -193,14 +194,16 @@ def run_action(folder: Path, github: type[GitHub] | None, **inputs: str) -> Simp
         "GITHUB_STEP_SUMMARY": str(files["summary"]),
         "GITHUB_OUTPUT": str(files["output"]),
     }
-    done = subprocess.run(  # noqa: S603 - the action's own step
-        ["/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+    done = run_program(
+        "/bin/bash",
+        "--noprofile",
+        "--norc",
+        "-eo",
+        "pipefail",
+        "-c",
+        step["run"],
         cwd=folder,
         env={**os.environ, **job, **own},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
     )
     texts = {name: each.read_text() for name, each in files.items()}
     assert "hush-hush" not in done.stdout + done.stderr + "".join(texts.values())
@@ -452,15 +455,7 @@ class TestHostileChange:
         action = yaml.safe_load((ROOT / "action.yml").read_text())
         [step] = [each for each in action["runs"]["steps"] if "SOURCE" in each.get("env", {})]
         own = {"PYTHON": sys.executable, "SOURCE": "./absent", "RUNNER_TEMP": str(tmp_path / "t")}
-        done = subprocess.run(  # noqa: S603 - the action's own step
-            ["/bin/bash", "-c", step["run"]],
-            cwd=tmp_path,
-            env={**os.environ, **own},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = run_program("/bin/bash", "-c", step["run"], cwd=tmp_path, env={**os.environ, **own})
 
         assert "./absent" in done.stderr
         assert "imported from the change" not in done.stdout + done.stderr
@@ -546,14 +541,12 @@ def test_the_tutorial_shows_what_happens(tmp_path):
             file.write_text(block.text)
     [commands] = [block.text for block in written if block.language == "sh"]
     [shown] = [block.text for block in written if block.language == "text"]
-    done = subprocess.run(  # noqa: S603 - the page's own commands
-        ["/bin/bash", "-c", commands],
+    done = run_program(
+        "/bin/bash",
+        "-c",
+        commands,
         cwd=tmp_path,
         env={**os.environ, "PATH": f"{SCRIPTS}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
 
     assert same(shown, done.stdout), done.stdout + done.stderr
@@ -575,14 +568,13 @@ def test_pre_commit_runs_the_hook(change, tmp_path):
     (change / ".pre-commit-config.yaml").write_text(json.dumps({"repos": repos}))
     (change / "app.py").write_text("retries = 30\n")
     git(change, "add", ".")
-    done = subprocess.run(
-        [sys.executable, "-m", "pre_commit", "run"],
+    done = run_program(
+        sys.executable,
+        "-m",
+        "pre_commit",
+        "run",
         cwd=change,
         env={**os.environ, "PRE_COMMIT_HOME": str(tmp_path / "home")},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
     )
 
     assert done.returncode == 1, done.stderr

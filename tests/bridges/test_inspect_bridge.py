@@ -11,6 +11,7 @@ import pytest
 
 import witan
 from pages import ROOT, blocks
+from processes import run_program, run_witan
 from scripts import CRITERIA, write_jury, write_script
 from witan.files import read_ballots
 
@@ -162,13 +163,7 @@ class TestScorer:
         [ballot] = read_ballots(path)
         assert ballot.reviewer == "includes"
         assert ballot.grades == {"mockllm/model": 1.0}
-        tally = subprocess.run(  # noqa: S603 - our own interpreter on our own file
-            [sys.executable, "-m", "witan", "tally", str(path)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        tally = run_witan("tally", path)
         assert tally.returncode == 0, tally.stderr
         assert "mockllm/model" in tally.stdout
 
@@ -215,13 +210,8 @@ def test_the_documented_task_runs(tmp_path):
             file.parent.mkdir(exist_ok=True)
             file.write_text(block.text, encoding="utf-8")
     command = Path(sys.executable).with_name("inspect")
-    done = subprocess.run(  # noqa: S603 - Inspect's own command on our own page
-        [command, "eval", "task.py", "--model", "mockllm/model", "--log-format", "json"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    done = run_program(
+        command, "eval", "task.py", "--model", "mockllm/model", "--log-format", "json", cwd=tmp_path
     )
     assert done.returncode == 0, done.stdout + done.stderr
     [file] = (tmp_path / "logs").glob("*.json")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from processes import run_program
 from scripts import write_script
 from witan import History
 
@@ -57,15 +58,8 @@ mode = "best"
     own["WITAN_HISTORY"] = str(tmp_path / "history.sqlite")
 
     def run_process(*command, status=0):
-        done = subprocess.run(  # noqa: S603 - the real command on our own configuration
-            command,
-            cwd=tmp_path,
-            env={**os.environ, **own},
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=120,
-            check=False,
+        done = run_program(
+            *command, cwd=tmp_path, env={**os.environ, **own}, stdin=subprocess.DEVNULL
         )
         assert done.returncode == status, done.stdout + done.stderr
         return done

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from pages import ROOT, blocks
+from processes import run_program
 from scripts import CRITERIA, write_jury, write_script
 
 PROMPTFOO = Path(os.environ.get("TEST_PROMPTFOO", "")) / "node_modules" / ".bin" / "promptfoo"
@@ -34,14 +34,17 @@ def evaluate(tmp_path):
         switches = ("DISABLE_TELEMETRY", "DISABLE_UPDATE", "DISABLE_REMOTE_GENERATION")
         own = {f"PROMPTFOO_{name}": "1" for name in switches}
         own |= {"PROMPTFOO_PYTHON": sys.executable, "PROMPTFOO_CONFIG_DIR": str(tmp_path / "own")}
-        done = subprocess.run(  # noqa: S603 - promptfoo on our own configuration
-            [PROMPTFOO, "eval", "-c", file, "-o", "out.json", "--no-cache", "--no-table"],
+        done = run_program(
+            PROMPTFOO,
+            "eval",
+            "-c",
+            file,
+            "-o",
+            "out.json",
+            "--no-cache",
+            "--no-table",
             cwd=tmp_path,
             env={**os.environ, **own},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
         )
         out = tmp_path / "out.json"
         assert out.exists(), done.stdout + done.stderr

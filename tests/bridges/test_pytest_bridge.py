@@ -1,13 +1,13 @@
 """`assert_judged`, by pytest itself."""
 
 import json
-import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
+from processes import run_program
 from scripts import write_jury, write_script
 
 pytestmark = pytest.mark.skipif(
@@ -65,7 +65,7 @@ def run_process(write):
     def run_pytest(*bodies):
         write(*bodies)
         command = [sys.executable, "-m", "pytest", *OPTIONS]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603 - our own interpreter on our own test
+        return run_program(*command)
 
     return run_pytest
 

@@ -1,11 +1,9 @@
 """Results as data frames, in the reader's own library."""
 
-import subprocess
-import sys
-
 import pytest
 
 import witan
+from processes import run_python
 from witan import batches
 from witan.errors import InvalidParameter
 from witan.models import Line, ScriptedModel
@@ -84,9 +82,7 @@ def test_an_imported_library_is_the_default():
         "import pyarrow; from witan.surfaces.notebook import make_frame;"
         "print(type(make_frame([{'a': 1}])).__module__)"
     )
-    output = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    output = run_python(code, check=True)
 
     assert output.stdout.strip() == "pyarrow.lib"
 

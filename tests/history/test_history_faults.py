@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from histories import MODELS, session_events, stages
+from processes import run_program, run_python
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
 from witan.history import History
@@ -32,14 +33,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
 
 def crowd(*arguments: object) -> None:
     """Run the crowd; fail with the output of its processes."""
-    done = subprocess.run(  # noqa: S603 - our own interpreter on our own script
-        [sys.executable, CROWD, *map(str, arguments)],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = run_program(sys.executable, CROWD, *arguments, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr[-4000:]
 
 
@@ -165,13 +159,7 @@ class TestFullDisk:
             "    except HistoryError as error:\n"
             "        print(k, error); break\n"
         )
-        done = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
-            [sys.executable, "-c", code, str(file)],
-            env=ENVIRONMENT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_python(code, file, env=ENVIRONMENT)
 
         number, _, said = done.stdout.partition(" ")
         assert "try again" in said, done.stderr
@@ -284,15 +272,10 @@ def calls(file):
     if program is None:
         pytest.skip("there is no strace")
     trace = file.parent / "trace"
-    done = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
-        [
-            *(program, "-f", "-y", "-o", trace, "-e", f"trace={','.join(WRITES + SYNCS)}"),
-            *(sys.executable, "-c", CODE, str(file)),
-        ],
+    done = run_program(
+        *(program, "-f", "-y", "-o", trace, "-e", f"trace={','.join(WRITES + SYNCS)}"),
+        *(sys.executable, "-c", CODE, str(file)),
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     if "ptrace" in done.stderr:
         pytest.skip("no process may be traced here")

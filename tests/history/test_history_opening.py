@@ -16,6 +16,7 @@ import pytest
 
 from histories import record_sessions, session_events
 from postgres import GUARDED
+from processes import run_program, run_python
 from witan.errors import HistoryError, InvalidParameter, MissingExtra, UnknownName
 from witan.history import History, default_location, parse_location
 from witan.history.engines import (
@@ -452,9 +453,7 @@ class TestRefusing:
             "try: History.open(sys.argv[1])\n"
             "except Exception as error: print(type(error).__name__, error)\n"
         )
-        done = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
-            [sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=False
-        )
+        done = run_python(code, file)
 
         assert done.stdout.startswith("HistoryError"), done.stderr
         assert "no copy could be made" in done.stdout
@@ -512,12 +511,7 @@ class TestRefusing:
         )
         with tempfile.TemporaryDirectory() as folder:
             Path(folder).chmod(0o755)
-            done = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
-                [sys.executable, "-c", code, f"{folder}/history.sqlite"],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = run_python(code, f"{folder}/history.sqlite")
 
         assert done.stdout.startswith("HistoryError"), done.stderr
         assert "cannot be written: Permission denied" in done.stdout
@@ -596,9 +590,7 @@ class TestServers:
             "History.open('postgresql://127.0.0.1:1/x')\n"
         )
 
-        done = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
-            [sys.executable, "-c", code], capture_output=True, text=True, check=False
-        )
+        done = run_python(code)
 
         assert MissingExtra.__name__ in done.stderr
         assert "pip install '.[postgres]'" in done.stderr
@@ -662,12 +654,7 @@ def store_one(file):
 def output_of(code, file, before=()):
     """What a program says to whom the rights of the file are no formality."""
     user = 65534 if os.geteuid() == 0 and not before else 0
-    done = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
-        [*before, sys.executable, "-c", code, str(file), str(user)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program(*before, sys.executable, "-c", code, file, user)
     return done.stdout.strip() or done.stderr
 
 

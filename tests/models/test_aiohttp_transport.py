@@ -5,7 +5,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +17,7 @@ import httpx2
 import pytest
 
 from misbehaving import MisbehavingServer
+from processes import run_python
 from witan.models.aiohttp_transport import AiohttpTransport
 
 pytestmark = pytest.mark.anyio
@@ -383,8 +383,6 @@ for backend in ("trio", "asyncio"):
 print(loaded)
 """
 
-    run = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    run = run_python(code, check=True)
 
     assert run.stdout.strip() == "[False, False, True]"

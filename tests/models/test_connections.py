@@ -1,8 +1,6 @@
 """Connections: reused, bounded, and closed."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import aclosing
 
@@ -11,6 +9,7 @@ import httpx2
 import pytest
 
 from misbehaving import MisbehavingServer
+from processes import run_python
 from witan.errors import ConfigError
 from witan.models.connections import Connections, Post, Target
 
@@ -217,13 +216,7 @@ async def main():
 anyio.run(main)
 """
 
-        run = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
-            [sys.executable, "-c", code],
-            env={"SSL_CERT_FILE": "/nowhere.pem"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        run = run_python(code, env={"SSL_CERT_FILE": "/nowhere.pem"}, check=True)
 
         assert run.stdout.splitlines() == [
             "200",

@@ -2,8 +2,6 @@
 
 import json
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from processes import run_python
 from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, ignore_text
 from witan.errors import MissingKey, ModelError
 from witan.models.pydantic_ai_model import Providers, PydanticAIModel
@@ -475,9 +474,7 @@ sys.modules["boto3"] = None  # as if it were not installed
 from witan.models.pydantic_ai_model import PydanticAIModel
 PydanticAIModel("critic", "bedrock:x", "k", "K")
 """
-        run = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
-            [sys.executable, "-c", without], capture_output=True, text=True, check=False
-        )
+        run = run_python(without)
 
         assert run.stderr.strip().endswith(
             "MissingExtra: the member critic needs an extra: in a clone of Witan, "

@@ -3,8 +3,6 @@
 import math
 import re
 import struct
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import accumulate, combinations, pairwise
 from types import MappingProxyType
@@ -15,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from markup import parsed
+from processes import run_python
 from witan.core.ballot import Ballot
 from witan.core.comparison import Comparison, compare_rules
 from witan.core.outcome import BallotNote, Interval, Leads, Outcome, Standing
@@ -176,9 +175,7 @@ def elements(svg):
 
 def python(code):
     """Run code in a fresh interpreter and return what it prints."""
-    done = subprocess.run(  # noqa: S603  our own code, our own interpreter
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    done = run_python(code, check=True)
     return done.stdout.strip()
 
 

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from openai_clients import ASKED, client_of
+from processes import run_witan
 from served import free_port, served
 from services import councils, write_config
 from witan.history import History
@@ -33,14 +33,7 @@ def write_circle(folder, *program):
 
 def witan(*arguments, environment=None):
     """Run the command; return its JSON output."""
-    done = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "witan", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-        env=environment,
-    )
+    done = run_witan(*arguments, timeout=SECONDS, env=environment)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
 

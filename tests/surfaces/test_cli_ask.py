@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from processes import run_witan
 from recorded import HANGS, WITAN, interrupted, isolate
 from scripts import write_council, write_script
 from sessions import Story
@@ -418,9 +419,7 @@ class TestInterrupt:
         assert os.stat(path).st_mode & 0o777 == 0o600  # noqa: PTH116
         assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700  # noqa: PTH116, PTH120
         assert path.startswith(str(tmp_path / "state" / "witan" / "interrupted"))
-        shown = subprocess.run(
-            [*WITAN, "show", path], capture_output=True, text=True, check=True, timeout=60
-        )
+        shown = run_witan("show", path, check=True)
         assert "interrupted" in shown.stdout.splitlines()[0]
         assert "Ada says so." in shown.stdout
         assert shown.stdout.endswith(f"witan resume {path}\n")

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from processes import run_program
+
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r|\x08")
 BIN = Path(sys.executable).parent
 
@@ -30,9 +32,7 @@ def environment(tmp_path):
 
 
 def output_of(arguments, tmp_path):
-    done = subprocess.run(
-        arguments, env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=True
-    )
+    done = run_program(*arguments, env=environment(tmp_path), check=True)
     return done.stdout
 
 

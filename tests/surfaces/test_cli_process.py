@@ -15,6 +15,7 @@ from typing import IO
 import pytest
 
 from histories import record_sessions
+from processes import run_python, run_witan
 from witan.history import History
 from witan.surfaces.cli.options import Status
 from witan.surfaces.cli.session import SessionOutput, run_session
@@ -34,13 +35,7 @@ def loaded_after(*arguments: object) -> set[str]:
         "sys.stderr.write('\\n' + ' '.join(sys.modules))\n"
         "sys.exit(status)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    done = run_python(program, *arguments, check=True)
     return set(done.stderr.splitlines()[-1].split())
 
 
@@ -87,14 +82,7 @@ class TestStart:
             "sys.meta_path.insert(0, Finder())\n"
         )
         path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
-        done = subprocess.run(
-            [*WITAN, "ask", "Is it so?"],
-            check=False,
-            capture_output=True,
-            text=True,
-            env=os.environ | {"PYTHONPATH": path},
-            timeout=60,
-        )
+        done = run_witan("ask", "Is it so?", env=os.environ | {"PYTHONPATH": path})
 
         assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
 
@@ -169,7 +157,7 @@ class TestStart:
         """``--version`` prints name and version."""
         import witan
 
-        done = subprocess.run([*WITAN, "--version"], capture_output=True, text=True, check=True)
+        done = run_witan("--version", check=True)
 
         assert done.stdout == f"witan {witan.__version__}\n"
 

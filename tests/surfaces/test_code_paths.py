@@ -4,12 +4,11 @@ import json
 import os
 import platform
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from processes import run_python
 from witan.core.rules import RULES
 
 pytestmark = pytest.mark.slow
@@ -85,10 +84,9 @@ def test_ballots_print_the_same_figures_under_every_code_path(tmp_path, n_sessio
 
 def printed(commands: list[list[str]], history: Path, variables: dict[str, str]) -> str:
     """Standard output of the commands, run one after another in one new process."""
-    return subprocess.run(  # noqa: S603 - our own interpreter and program
-        [sys.executable, "-c", RUN, json.dumps(commands)],
-        capture_output=True,
-        text=True,
+    return run_python(
+        RUN,
+        json.dumps(commands),
         check=True,
         env={**os.environ, **variables, "WITAN_HISTORY": str(history)},
     ).stdout

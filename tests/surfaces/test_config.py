@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from processes import run_python
 from witan.core.interpretation import Counting
 from witan.core.settings import Settings
 from witan.deliberation.procedure import Limits, Procedure
@@ -264,9 +263,7 @@ class TestCompleteness:
             "import sys, witan.service.config.configuration;"
             "print([m for m in ('numpy', 'scipy', 'httpx2', 'rich') if m in sys.modules])"
         )
-        run = subprocess.run(  # noqa: S603 - our own interpreter on our own line
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
+        run = run_python(code, check=True)
 
         assert run.stdout.strip() == "[]"
 

@@ -1,11 +1,11 @@
 """Reports of sessions with hundreds of candidates."""
 
 import csv
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from processes import run_python
 
 N_CANDIDATES = 250
 MEMORY = 1 << 30
@@ -34,12 +34,7 @@ def test_pairs_of_hundreds_of_candidates_fit_memory(command, crowded):
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))"
     code = f"{limit}; from witan.surfaces.cli.app import main; raise SystemExit(main())"
 
-    run = subprocess.run(  # noqa: S603 - a text of our own
-        [sys.executable, "-c", code, command, str(crowded)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_python(code, command, crowded)
 
     assert run.returncode == 0, run.stderr
     assert "model-249" in run.stdout or command == "audit"

@@ -1,10 +1,11 @@
 """No key of the environment stands in a signature, in `help()` or in a repr."""
 
 import os
-import subprocess
 import sys
 
 import pytest
+
+from processes import run_program
 
 KEY = "sk-3f9d-a-key-that-nobody-may-see"
 
@@ -93,13 +94,7 @@ def test_no_key_is_shown(code):
     """Signatures, help and reprs of all there is, and of a council with keys, show none."""
     environment = {**os.environ, **dict.fromkeys(VARIABLES, KEY), "COLUMNS": "200"}
 
-    run = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
-        [sys.executable, "-W", "ignore", "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
+    run = run_program(sys.executable, "-W", "ignore", "-c", code, env=environment)
 
     assert run.returncode == 0, run.stderr
     assert len(run.stdout) > 1000

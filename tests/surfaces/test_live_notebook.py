@@ -1,12 +1,11 @@
 """A session and a batch under way are one output of a notebook's cell, drawn over."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
 from notebooks import execute, notebook_of
+from processes import run_python
 from witan.surfaces.notebook import draw_picture
 from witan.surfaces.terminal import style_line
 
@@ -124,8 +123,6 @@ def test_a_script_loads_nothing_of_a_notebook():
         "witan.ask('Which?', seats, mode='best');"
         "print({'IPython', 'rich', 'witan.surfaces.notebook'} & {*sys.modules})"
     )
-    said = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    said = run_python(code, check=True)
 
     assert said.stdout.strip() == "set()"

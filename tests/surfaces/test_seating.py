@@ -1,7 +1,5 @@
 """Seats: how they are written and named, who is found, and what members are made of them."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import anyio
@@ -10,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_listing import listing
+from processes import run_python
 from witan.deliberation.ports import Member, Price
 from witan.errors import ConfigError, MissingKey, NoCouncil
 from witan.models.connections import Connections
@@ -542,9 +541,7 @@ class TestFinding:
             "try: anyio.run(look)\n"
             "except NoCouncil as error: print(error)\n"
         )
-        run = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
+        run = run_python(code, check=True)
 
         assert "pip install '.[anthropic]'" in run.stdout
 

@@ -1,10 +1,7 @@
 """Start-up of libraries and clients: no part of an import, nor of the time that calls take."""
-# ruff: noqa: S603 - every process started here is our own
 
 import json
 import os
-import subprocess
-import sys
 from importlib.util import find_spec
 
 import anyio
@@ -13,6 +10,7 @@ import pytest
 import witan
 from councils import council, member
 from misbehaving import MisbehavingServer
+from processes import run_python
 from witan.deliberation.ports import Call, Hear, Member, Reply
 from witan.service.council import Council
 
@@ -34,9 +32,7 @@ asyncio.run(main(json.loads(sys.argv[1]), json.loads(sys.argv[2])))
 def fresh(members: list[str], **options: object) -> dict:
     """What comes of a question that a process of its own asks, first of all it does."""
     given = [json.dumps(members), json.dumps(options)]
-    done = subprocess.run(
-        [sys.executable, "-c", ASK, *given], capture_output=True, text=True, check=True
-    )
+    done = run_python(ASK, *given, check=True)
     return json.loads(done.stdout)
 
 
@@ -84,13 +80,7 @@ def test_importing_the_package_loads_nothing_heavy(module):
         " 'click', 'anyio', 'httpx2', 'aiohttp', 'pydantic_ai') if m in sys.modules])"
     )
 
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONWARNINGS": "error"},
-    )
+    run = run_python(code, check=True, env={**os.environ, "PYTHONWARNINGS": "error"})
 
     assert run.stdout.strip() == "[]"
 
@@ -166,8 +156,6 @@ def test_every_command_starts_with_the_oldest_click():
         "for each in pkgutil.iter_modules(cli.__path__, f'{cli.__name__}.'):\n"
         "    importlib.import_module(each.name)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    done = run_python(program)
 
     assert done.stderr == ""

@@ -13,6 +13,7 @@ import attrs
 import pytest
 
 from pages import ROOT
+from processes import run_program
 from served import served
 from services import councils, write_config
 from witan.history import History
@@ -203,9 +204,7 @@ def test_a_typescript_program_compiles(url, tmp_path):
         (programs / "openapi-typescript", f"{url}/openapi.json", "-o", "witan.ts", DEFAULTS),
         (programs / "tsc", "--strict", "--noEmit", "--lib", "es2022,dom", "program.ts"),
     ):
-        done = subprocess.run(  # noqa: S603 - compilers, and our own server
-            command, cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        done = run_program(*command, cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
 
 

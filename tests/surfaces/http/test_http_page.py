@@ -3,12 +3,12 @@
 import json
 import shlex
 import shutil
-import subprocess
 
 import httpx2
 import pytest
 
 from pages import ROOT, blocks, same
+from processes import run_program
 from served import served, serving_process
 from services import councils, write_config
 
@@ -50,9 +50,7 @@ def curl(command, address):
     """The output of curl."""
     words = shlex.split(command.replace("\\\n", "").replace(ADDRESS, address))
     assert words[0] == "curl"
-    done = subprocess.run(  # noqa: S603 - our own page
-        words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-    )
+    done = run_program(*words, cwd=ROOT, check=True)
     assert done.stderr == ""
     return done.stdout
 
@@ -78,12 +76,7 @@ class TestToken:
 
     def test_curl_fails_without_a_token(self, token_address):
         """The reply is a problem document with status and remedy."""
-        done = subprocess.run(  # noqa: S603 - our own server
-            ["curl", "-sS", "--fail-with-body", f"{token_address}/api/profiles"],  # noqa: S607
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_program("curl", "-sS", "--fail-with-body", f"{token_address}/api/profiles")
 
         assert done.returncode == 22
         told = json.loads(done.stdout)

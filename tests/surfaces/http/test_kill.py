@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
@@ -15,6 +14,7 @@ import httpx2
 import pytest
 
 from misbehaving import MisbehavingServer
+from processes import run_witan
 from served import serving_process
 from services import write_config, write_priced
 from witan.errors import UnknownName
@@ -261,14 +261,7 @@ def test_a_port_in_use_gives_a_one_line_error(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        done = subprocess.run(  # noqa: S603 - our own command
-            [sys.executable, "-m", "witan", "serve", "--no-history", "--port", port],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = run_witan("serve", "--no-history", "--port", port, cwd=tmp_path)
 
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
@@ -280,14 +273,7 @@ def test_a_missing_token_gives_a_one_line_error(tmp_path):
     """No address is announced first."""
     file = tmp_path / "council.toml"
     file.write_text('[serve.tokens.team]\nkey = "TEAM_TOKEN"\n', encoding="utf-8")
-    done = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "witan", "serve", "--no-history", "--config", str(file)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_witan("serve", "--no-history", "--config", file, cwd=tmp_path)
 
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
@@ -310,15 +296,14 @@ def test_only_one_server_spends_a_day_s_money(tmp_path):
     ledger = tmp_path / "state" / "witan" / "spent.jsonl"
 
     def run(*arguments):
-        return subprocess.run(  # noqa: S603 - our own command
-            [sys.executable, "-m", "witan", *arguments, "--no-history", "--config", str(file)],
+        return run_witan(
+            *arguments,
+            "--no-history",
+            "--config",
+            file,
             cwd=tmp_path,
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
         )
 
     def recorded_spending():

@@ -2,12 +2,12 @@
 
 import json
 import shutil
-import subprocess
 
 import httpx2
 import pytest
 
 from openai_clients import ASKED, client_of
+from processes import run_program
 from served import free_port, served
 from services import councils, write_config
 from witan.deliberation.call_headers import HOPS, TraceContext, within_trace
@@ -211,12 +211,8 @@ class TestCurl:
             def ask(body, *options):
                 given = ["-sS", "-w", "\n%{http_code}", "-H", "Content-Type: application/json"]
                 address = f"{server.url}/v1/chat/completions"
-                done = subprocess.run(  # noqa: S603 - curl, and arguments of tests
-                    [command, *given, *options, "-d", json.dumps(body), address],
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                    timeout=20,
+                done = run_program(
+                    command, *given, *options, "-d", json.dumps(body), address, check=True
                 )
                 text, status = done.stdout.rsplit("\n", 1)
                 return int(status), text

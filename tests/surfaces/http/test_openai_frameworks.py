@@ -3,12 +3,12 @@
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
+from processes import run_program
 from served import served
 from services import councils, write_config
 
@@ -90,13 +90,7 @@ def replies(server):
     if shutil.which("node") is None or not Path(folder, "node_modules/ai").is_dir():
         pytest.skip("TEST_AI_SDK names no folder with the AI SDK, or there is no node")
     program = Path(__file__).parent / "clients.mjs"
-    done = subprocess.run(  # noqa: S603 - our own program
-        [str(shutil.which("node")), str(program), folder, f"{server.url}/v1"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run_program(str(shutil.which("node")), program, folder, f"{server.url}/v1")
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return {line["provider"]: line for line in lines}

@@ -2,12 +2,11 @@
 
 import shlex
 import shutil
-import subprocess
-import sys
 
 import pytest
 
 from pages import ROOT, blocks, same
+from processes import run_program, run_python
 from served import serving_process
 
 pytestmark = pytest.mark.slow
@@ -29,9 +28,7 @@ def test_a_program_prints_the_output_shown(address, name):
     found = blocks(PAGE)
     [place] = [i for i, block in enumerate(found) if block.title == name]
     program = found[place].text.replace(ADDRESS, address)
-    done = subprocess.run(  # noqa: S603 - this Python, and our own page
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = run_python(program)
 
     assert done.stderr == ""
     assert same(found[place + 1].text, done.stdout), done.stdout
@@ -42,12 +39,8 @@ def test_the_command_returns_an_answer(address):
     if shutil.which("curl") is None:
         pytest.skip("there is no curl")
     [command] = [block.text for block in blocks(PAGE) if block.language == "sh"]
-    done = subprocess.run(  # noqa: S603 - our own page
-        [*shlex.split(command.replace("\\\n", "").replace(ADDRESS, address)), "-sS"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
+    done = run_program(
+        *shlex.split(command.replace("\\\n", "").replace(ADDRESS, address)), "-sS", check=True
     )
 
     assert '"chat.completion"' in done.stdout

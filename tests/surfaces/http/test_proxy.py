@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from pages import ROOT
+from processes import run_program
 from served import free_port, serving_process
 from services import write_config
 
@@ -54,9 +55,7 @@ def check_config(folder: Path) -> str:
     """Nginx's report on the example."""
     file = _write_config(folder, "127.0.0.1:8717", f"127.0.0.1:{free_port()}")
     assert NGINX is not None
-    done = subprocess.run(  # noqa: S603 - nginx, and our own file
-        [NGINX, "-t", "-c", file], capture_output=True, text=True, timeout=30, check=False
-    )
+    done = run_program(NGINX, "-t", "-c", file)
     return done.stderr
 
 

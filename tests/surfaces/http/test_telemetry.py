@@ -16,6 +16,7 @@ from services import write_config
 
 pytest.importorskip("opentelemetry.proto", reason="spans need the extra otel")
 
+from processes import run_witan
 from span_receiver import receiver
 
 SECRET = "What is the password of the vault?"  # noqa: S105 - a question
@@ -192,14 +193,8 @@ class TestCommandLine:
 
     @staticmethod
     def demo(tmp_path, **environment):
-        return subprocess.run(
-            [sys.executable, "-m", "witan", "demo", "--fast", "--no-history"],
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+        return run_witan(
+            "demo", "--fast", "--no-history", cwd=tmp_path, env={**os.environ, **environment}
         )
 
     def test_the_demonstration_sends_its_spans(self, collector, tmp_path):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import time
 from contextlib import ExitStack, contextmanager
 
@@ -10,6 +9,7 @@ import pytest
 
 from browsers import AXE, NEEDS, violations_of
 from desks import write_desk
+from processes import run_program
 from recorded import WITAN
 from served import free_port, serving_process
 
@@ -50,9 +50,7 @@ class Place:
             script.write_text(text.replace("(hang)", "(no more)"), encoding="utf-8")
         options = ("--config", self._file, "--history", self._folder / "history.sqlite")
         command = [*WITAN, "resume", session, "--take-over", *map(str, options)]
-        ended = subprocess.run(  # noqa: S603
-            command, check=False, cwd=self._folder, capture_output=True, text=True
-        )
+        ended = run_program(*command, cwd=self._folder)
         assert ended.returncode == 0, ended.stderr
 
     def kill(self):

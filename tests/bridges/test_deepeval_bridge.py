@@ -47,18 +47,20 @@ def evaluate(tmp_path):
 
 
 def test_a_metric_has_score_reason_and_success(evaluate, tmp_path):
-    """Texts pass, fail, are too close to call, allowed, referenced or without a verdict."""
+    """Texts pass, fail, are too close to call, allowed, degraded, referenced, unjudged."""
     jury = write_jury(tmp_path)
     review = [
         {"contains": "quokka", "grades": {"moraine": dict.fromkeys(CRITERIA, 9)}},
         {"text": "no"},
     ]
     expects = [f"script:{write_script(tmp_path / 'expects.toml', review=review)}"] * 3
+    silent = f"script:{write_script(tmp_path / 'silent.toml', review=[{'text': 'no'}])}"
     good, *others = evaluate(
         f"JuryMetric({jury}, pass_mark=6)",
         f"JuryMetric({jury}, pass_mark=9)",
         f"JuryMetric({jury}, pass_mark=9, allow_too_close=True)",
         f"JuryMetric({jury}, pass_mark=9.9, options={{'mirrored': True}})",
+        f"JuryMetric({[*jury, silent]}, pass_mark=6)",
         f"JuryMetric({expects}, pass_mark=6)",
         f"JuryMetric({expects}, pass_mark=6, use_expected=False)",
     )
@@ -68,8 +70,9 @@ def test_a_metric_has_score_reason_and_success(evaluate, tmp_path):
     assert good["reason"].startswith("passed: 9.0 (")
     assert good["evaluation_model"] == "xan, yma, zoe"
     assert good["success"]
-    assert [each["success"] for each in others] == [False, True, False, True, False]
+    assert [each["success"] for each in others] == [False, True, False, True, True, False]
     assert others[0]["reason"].startswith("too close to call")
+    assert "; degraded: silent cast no ballot: its review" in others[3]["reason"]
     assert others[-1]["error"].startswith("no verdict: simulated session")
 
 

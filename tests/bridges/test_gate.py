@@ -265,7 +265,12 @@ class TestAction:
         configure(change, f"jury = {json.dumps(jury)}\n")
         passed = run_action(change, github, **{"pass-mark": "6"})
         failed = run_action(change, github, **{"pass-mark": "9.9"})
+        silent = write_script(change.parent / "silent.toml", review=[{"text": "no"}])
+        configure(change, f"jury = {json.dumps([*jury, f'script:{silent}'])}\n")
+        degraded = run_action(change, github, **{"pass-mark": "6"})
 
+        assert "could change it.\n" in passed.summary
+        assert "could change it. The session is degraded; the report names" in degraded.summary
         assert (passed.status, failed.status) == (0, 1), passed.err + failed.err
         assert "passed: 9.0 (" in passed.summary
 

@@ -121,6 +121,19 @@ class TestScorer:
         }
         assert means["overall"] == means["accuracy"] == 6
 
+    def test_an_explanation_names_a_missing_ballot(self, evaluate, tmp_path):
+        """A verdict of fewer reviewers does not look complete."""
+        silent = write_script(tmp_path / "silent.toml", review=[{"text": "no"}])
+        jury = [*write_jury(tmp_path), f"script:{silent}"]
+        log = evaluate(
+            f"task = Task([Sample(input='What?')], scorer=witan_jury({jury}, pass_mark=6))",
+            "write(run(task, 'a moraine'), 'log.json')",
+        )
+
+        explanation = log["samples"][0]["scores"]["witan_jury"]["explanation"]
+        assert explanation.startswith("passed: 9.0 (")
+        assert "; degraded: silent cast no ballot: its review" in explanation
+
     def test_the_target_is_the_right_answer(self, evaluate, tmp_path):
         """The jury sees it unless told not to; without a ballot there is no score."""
         review = [

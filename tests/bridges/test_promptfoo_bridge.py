@@ -54,7 +54,7 @@ def evaluate(tmp_path):
 
 
 def test_an_assertion_has_pass_score_reason_and_named_scores(evaluate, tmp_path):
-    """Passed, failed, too close, allowed, ungraded; no verdict is an error of the grader."""
+    """Passed, failed, too close, allowed, ungraded, degraded; no verdict is the grader's error."""
     jury = write_jury(tmp_path)
     silent = f"script:{write_script(tmp_path / 'silent.toml', review=[{'text': 'no'}])}"
     cases = [
@@ -63,6 +63,12 @@ def test_an_assertion_has_pass_score_reason_and_named_scores(evaluate, tmp_path)
         ("a moraine", {"pass_mark": 9}, False, "too close to call"),
         ("a moraine", {"pass_mark": 9, "allow_too_close": True}, True, "too close to call"),
         ("a glacier", {}, True, "3.0 (1.0 to 5.0) of 10"),
+        (
+            "a moraine",
+            {"jury": [*jury, silent], "pass_mark": 6},
+            True,
+            "silent cast no ballot: its",
+        ),
         ("a moraine", {"jury": [silent, silent]}, False, "no verdict"),
         ("a moraine", {"jury": ["script:missing.toml"]}, False, "missing.toml"),
     ]
@@ -84,7 +90,7 @@ def test_an_assertion_has_pass_score_reason_and_named_scores(evaluate, tmp_path)
     for each, (_, _, _, words) in zip(graded, cases, strict=True):
         assert words in each["componentResults"][0]["reason"]
     errors = [(each["componentResults"][0].get("metadata") or {}) for each in graded]
-    assert [each.get("graderError") for each in errors] == [None] * 5 + [True] * 2
+    assert [each.get("graderError") for each in errors] == [None] * 6 + [True] * 2
     assert graded[0]["score"] == pytest.approx(8 / 9)
     assert set(graded[0]["namedScores"]) == set(CRITERIA)
     assert graded[1]["namedScores"]["clarity"] == pytest.approx(2 / 9)
@@ -110,6 +116,10 @@ def test_a_provider_without_a_final_answer_is_an_error(evaluate, tmp_path):
     mute = f"script:{write_script(tmp_path / 'mute.toml', answer=[{'error': 'refused'}])}"
     provider = {"id": "file://council.py", "config": {"members": [mute, mute]}}
     tests = [{"vars": {"what": "it"}}]
-    _, [result] = evaluate({"prompts": ["{{what}}?"], "providers": [provider], "tests": tests})
+    misspelt = {"id": "file://council.py", "config": {"members": [mute, mute], "rul": "borda"}}
+    providers = [provider, {**misspelt, "label": "misspelt"}]
+    _, results = evaluate({"prompts": ["{{what}}?"], "providers": providers, "tests": tests})
+    [silent, other] = sorted((each["error"] for each in results), key=len, reverse=True)
 
-    assert "no final answer" in result["error"]
+    assert "no final answer" in silent
+    assert other == "unknown option 'rul'; did you mean 'rule'?"

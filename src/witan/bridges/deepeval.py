@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from deepeval.metrics import BaseMetric
 
 import witan
-from witan.bridges.replies import accepts, judge_output, wait_for
+from witan.bridges.replies import accepts, judge_output, verdict_reason, wait_for
 from witan.files import mean_grades, share_of_scale, verdict_facts
-from witan.reports import judgment_text, verdict_sentence
+from witan.reports import judgment_text
 
 if TYPE_CHECKING:
     from witan import Session
@@ -19,8 +19,8 @@ class JuryMetric(BaseMetric):
 
     The metric passes if the verdict does.
 
-    The reason is the verdict's sentence, the breakdown has a score per criterion, and `verdict`
-    says how sure it is. A verdict that is too close to call fails.
+    The reason is the verdict's sentence, with what is missing; the breakdown has a score per
+    criterion, and `verdict` says how sure it is. A verdict that is too close to call fails.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class JuryMetric(BaseMetric):
             raise witan.errors.NothingToCount(judgment_text(session))
         self.score = grades.pop("overall")
         self.score_breakdown = grades
-        self.reason = verdict_sentence(session.verdict)
+        self.reason = verdict_reason(session, session.verdict)
         self.verdict = verdict_facts(session)
         self.evaluation_model = ", ".join(session.verdict.reviewers)
         self.evaluation_cost = session.cost.total_usd

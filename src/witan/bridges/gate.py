@@ -251,6 +251,8 @@ def judge_change(
 
     session = wait_for(deliberate)
     decision, sentence = _decide(session, level)
+    if session.status != "complete":
+        sentence += f" The session is {session.status}; the report names what is missing."
     status = OVER_BUDGET if session.over_budget else STATUSES.get(decision, NO_VERDICT)
     report = session._repr_markdown_() or ""
     return GateResult(decision, sentence, report, _brief(session, sentence), status, session.id)

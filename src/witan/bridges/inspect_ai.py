@@ -8,10 +8,10 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 import witan
-from witan.bridges.replies import final_answer, judge_output, session_facts
+from witan.bridges.replies import final_answer, judge_output, session_facts, verdict_reason
 from witan.councils import AskOptions
 from witan.files import mean_grades, verdict_facts
-from witan.reports import judgment_text, verdict_sentence
+from witan.reports import judgment_text
 
 
 @scorer(metrics={"*": [mean(), stderr()]})
@@ -26,8 +26,8 @@ def witan_jury(
 
     There is a value for the overall grade and one per criterion.
 
-    The explanation is the verdict's sentence; the metadata say how sure it is. A sample without
-    output, or with too few ballots, is unscored, with the reason.
+    The explanation is the verdict's sentence, with what is missing; the metadata say how sure it
+    is. A sample without output, or with too few ballots, is unscored, with the reason.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def witan_jury(
         return Score(
             value=grades,
             answer=text,
-            explanation=verdict_sentence(session.verdict),
+            explanation=verdict_reason(session, session.verdict),
             metadata=verdict_facts(session),
         )
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import witan
-from witan.bridges.replies import accepts, final_answer, session_facts
+from witan.bridges.replies import accepts, final_answer, session_facts, verdict_reason
 from witan.files import mean_grades, share_of_scale, verdict_facts
-from witan.reports import judgment_text, verdict_sentence
+from witan.reports import judgment_text
 
 
 def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
     return {
         "pass": decision is None or accepts(decision, allow_too_close=allow_too_close),
         "score": grades.pop("overall"),
-        "reason": verdict_sentence(session.verdict),
+        "reason": verdict_reason(session, session.verdict),
         "namedScores": grades,
         "metadata": verdict_facts(session),
     }
@@ -58,10 +58,10 @@ def call_api(prompt: str, options: dict[str, Any], context: dict[str, Any]) -> d
     """
     config = {**(options.get("config") or {})}
     config.pop("basePath", None)  # added by promptfoo
-    session = witan.ask(prompt, **config)
     try:
+        session = witan.ask(prompt, **config)
         output = final_answer(session)
-    except witan.errors.NothingToCount as error:
+    except witan.errors.WitanError as error:
         return {"error": str(error)}
     facts = session_facts(session)
     return {"output": output, "cost": session.cost.total_usd, "metadata": facts}

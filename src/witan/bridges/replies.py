@@ -12,7 +12,7 @@ import witan
 from witan import councils
 
 if TYPE_CHECKING:
-    from witan import Session
+    from witan import Session, Verdict
     from witan.models import Message
 
     Piece: TypeAlias = "ProgressLine | str | Session"
@@ -170,6 +170,12 @@ def iterate(stream: Callable[[], AsyncGenerator[T, None]]) -> Iterator[T]:
             running.result()
         finally:
             running.cancel()
+
+
+def verdict_reason(session: "Session", verdict: "Verdict") -> str:
+    """Return the verdict's sentence, and what its session misses."""
+    sentence, missing = witan.reports.verdict_sentence(verdict), "; ".join(session.missing)
+    return f"{sentence}; {session.status}: {missing}" if missing else sentence
 
 
 async def judge_output(

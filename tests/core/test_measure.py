@@ -15,7 +15,9 @@ from witan.core.stats.measures import (
     estimate_measure,
     jackknife,
     join_buckets,
+    krippendorff_alpha,
     lack_data,
+    mean_correlation,
     per_bucket,
     rate,
     rate_by_session,
@@ -188,6 +190,37 @@ class TestUnequalSessions:
                 level=0.95, link="fisher",
             )  # fmt: skip
             hits += result.interval.low <= truth <= result.interval.high
+
+        assert hits / 500 >= 0.92
+
+    @pytest.mark.parametrize(
+        "sizes", [SIZES, np.array([372, *[1] * 28])], ids=["two large", "one large"]
+    )
+    @pytest.mark.parametrize("statistic", [krippendorff_alpha, mean_correlation])
+    def test_intervals_of_agreement_cover(self, statistic, sizes):
+        """How much reviewers agree varies between sessions, as do the answers graded there."""
+        rng = np.random.default_rng(9)
+        session, hits = np.repeat(np.arange(len(sizes)), sizes), 0
+        pairs = [(0, 1), (0, 2), (1, 2)]
+        # A gamma variable of mean 1 and variance 1/4 has a mean square of 5/4.
+        truth = 1 / (1 + 5 / 4)
+        for _ in range(500):
+            shared = np.sqrt(0.3) * rng.normal(size=len(sizes))[session]
+            shared += np.sqrt(0.7) * rng.normal(size=len(session))
+            noise = rng.gamma(4, 1 / 4, len(sizes))[session]
+            x = shared[:, np.newaxis] + noise[:, np.newaxis] * rng.normal(size=(len(session), 3))
+            total, squares = x.sum(axis=1), (x**2).sum(axis=1)
+            one = np.ones(len(session))
+            if statistic is krippendorff_alpha:
+                columns = [3 * one, total, squares, (3 * squares - total**2) / 2]
+            else:
+                columns = [np.stack([one, x[:, i], x[:, j], x[:, i] ** 2, x[:, j] ** 2,
+                                     x[:, i] * x[:, j]], axis=1) for i, j in pairs]  # fmt: skip
+            sums = np.zeros((len(sizes), *np.stack(columns, axis=1).shape[1:]))
+            np.add.at(sums, session, np.stack(columns, axis=1))
+            count = Count(len(session), "candidates", 30)
+            interval = estimate_measure(sums, statistic, count, "correlation", level=0.95).interval
+            hits += interval.low <= truth <= interval.high
 
         assert hits / 500 >= 0.92
 

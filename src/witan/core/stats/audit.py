@@ -24,11 +24,12 @@ from witan.core.stats.measures import (
     Measure,
     centred_correlation,
     compare_correlations,
-    correlation,
     divide_means,
     estimate_measure,
     join_buckets,
+    krippendorff_alpha,
     lack_data,
+    mean_correlation,
     per_bucket,
     ratio,
     undefined_measure,
@@ -171,21 +172,13 @@ def alphas(table: UnitSums, *, human: int, level: float) -> Alphas:
         names = ("n", "total", "squares", "within")
         return estimate_measure(
             per_bucket(table.bucket[rows], *(getattr(table, name)[rows] for name in names)),
-            _alpha,
+            krippendorff_alpha,
             Count(table.units[rows].sum(), "candidates judged by two or more", MIN_CANDIDATES),
             "correlation",
             level=level,
         )
 
     return Alphas(shares=one(0), grades=one(1))
-
-
-def _alpha(sums: Array) -> Array:
-    n, total, squares, within = np.moveaxis(sums, -1, 0)
-    expected = n * squares - total * total
-    with np.errstate(divide="ignore", invalid="ignore"):
-        alpha = 1 - (n - 1) * within / expected
-    return np.where((n > 1.5) & (expected > 1e-12 * n * squares), alpha, np.nan)
 
 
 def mean_kendall_w(table: PanelSums, *, level: float) -> Measure:
@@ -233,18 +226,8 @@ def shared_votes(table: HumanSums, *, level: float) -> tuple[Measure, Measure]:
     xx, yy = np.where(turned, table.yy, table.xx), np.where(turned, table.xx, table.yy)
     for at, column in enumerate((table.n, x, y, xx, yy, table.xy)):
         np.add.at(sums[..., at], (bucket[~same], pair.ravel()), column[~same])
-    rho = estimate_measure(sums, _mean_correlation, count, "correlation", level=level)
+    rho = estimate_measure(sums, mean_correlation, count, "correlation", level=level)
     return _votes_of(rho, len(own_codes), count)
-
-
-def _mean_correlation(sums: Array) -> Array:
-    """Mean correlation over varied pairs, (N, P, 6) → (N,)."""
-    n, n_pairs, _ = sums.shape
-    pairwise = correlation(sums.reshape(n * n_pairs, 6)).reshape(n, n_pairs)
-    known = ~np.isnan(pairwise)
-    with np.errstate(invalid="ignore"):
-        mean: Array = np.where(known, pairwise, 0.0).sum(axis=1) / known.sum(axis=1)
-    return mean
 
 
 def _votes_of(rho: Measure, n_reviewers: int, count: Count) -> tuple[Measure, Measure]:

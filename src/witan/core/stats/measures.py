@@ -293,7 +293,7 @@ def estimate_measure(
     """Estimate a statistic of sums with a jackknife interval over buckets.
 
     The interval is  g⁻¹(g(θ) ∓ t · se(g(θ)))  with Student's t on the degrees of `jackknife`, for a
-    `ratio` or a correlation those of `rate`, and the link g: none; ``clip``, none, with the ends
+    `ratio`, a correlation or α those of `rate`, and the link g: none; ``clip``, none, with the ends
     cut to [0, 1]; ``fisher``, artanh, for correlations; ``log``, for ratios. If all buckets agree,
     the error is unknown, not 0.
 
@@ -319,7 +319,8 @@ def estimate_measure(
         value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
     result = jackknife(sums, lambda sums_left: to(statistic(sums_left)), sides=sides)
     if (cases := _CASES.get(statistic)) is not None:
-        result = result._replace(degrees=equal_clusters(sums[:, cases]) - 1)
+        by_bucket = sums[..., cases].reshape(len(sums), -1).sum(axis=1)
+        result = result._replace(degrees=equal_clusters(by_bucket) - 1)
     if not np.isfinite(value):
         return undefined_measure(
             count, unit, "undefined: what it compares does not vary, or is missing"
@@ -550,8 +551,27 @@ def centred_correlation(sums: Array) -> Array:
     return np.where((ll > NO_VARIANCE) & (xx > NO_VARIANCE), value, np.nan)
 
 
+def mean_correlation(sums: Array) -> Array:
+    """Mean `correlation` over varied pairs, (N, P, 6) → (N,)."""
+    n, n_pairs, _ = sums.shape
+    pairwise = correlation(sums.reshape(n * n_pairs, 6)).reshape(n, n_pairs)
+    known = ~np.isnan(pairwise)
+    with np.errstate(invalid="ignore"):
+        mean: Array = np.where(known, pairwise, 0.0).sum(axis=1) / known.sum(axis=1)
+    return mean
+
+
+def krippendorff_alpha(sums: Array) -> Array:
+    """Krippendorff's α from values, their total, squares and spread within units, (N, 4) → (N,)."""
+    n, total, squares, within = np.moveaxis(sums, -1, 0)
+    expected = n * squares - total * total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alpha = 1 - (n - 1) * within / expected
+    return np.where((n > 1.5) & (expected > NO_VARIANCE * n * squares), alpha, np.nan)
+
+
 _CASES: Mapping[Statistic, int] = MappingProxyType(
-    {ratio: 1, correlation: 0, centred_correlation: 2}
+    {ratio: 1, correlation: 0, mean_correlation: 0, krippendorff_alpha: 0, centred_correlation: 2}
 )
 """Column of each bucket's cases, or of their sum of squares."""
 

@@ -9,7 +9,7 @@ from witan.deliberation.calls import Caller, CallFailure, CallResult
 from witan.deliberation.money import Purse
 from witan.deliberation.ports import Call, Expense, Hear, Member, Message, Price, Reply, Usage
 from witan.deliberation.procedure import Limits, ThrottlePolicy
-from witan.deliberation.throttle import Throttles
+from witan.deliberation.throttle import Throttle, Throttles
 from witan.errors import ModelError
 
 CALL = Call("answer", (Message("user", "why?"),), max_tokens=100)
@@ -125,17 +125,22 @@ class Table:
 
     async def is_free(self, places: int) -> bool:
         """Whether so many slots of the provider can be held at once, right now."""
-        held = 0
+        return await is_free(self.throttles["p"], places)
 
-        async def stay():
-            nonlocal held
-            async with self.throttles["p"].slot():
-                held += 1
-                await anyio.sleep(60)
 
-        async with anyio.create_task_group() as group:
-            for _ in range(places + 1):
-                group.start_soon(stay)
-            await anyio.wait_all_tasks_blocked()
-            group.cancel_scope.cancel()
-        return held == places
+async def is_free(throttle: Throttle, places: int) -> bool:
+    """Whether so many calls can be in flight at once, right now."""
+    held = 0
+
+    async def stay():
+        nonlocal held
+        async with throttle.slot():
+            held += 1
+            await anyio.sleep(60)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(places + 1):
+            group.start_soon(stay)
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    return held == places

@@ -53,6 +53,15 @@ class Block:
             yield command.strip(), shown
 
 
+def write_files(page: Path, folder: Path) -> None:
+    """Write the blocks of a page that have a title to files of that name."""
+    for block in blocks(page):
+        if block.title is not None:
+            file = folder / block.title
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(block.text, encoding="utf-8")
+
+
 def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page; one that is never closed is an error."""
     found: list[Block] = []

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 
@@ -19,3 +21,11 @@ def run_python(code: str, *arguments: object, **options: Any) -> subprocess.Comp
 def run_witan(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own."""
     return run_program(sys.executable, "-m", "witan", *arguments, **options)
+
+
+def wait_until(check: Callable[[], object], what: str = "", seconds: float = 60) -> None:
+    """Wait until a check is true; otherwise fail, and say what did not happen."""
+    deadline = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bridges.environments import needs_environment, run_in_environment
-from pages import ROOT, blocks
+from pages import ROOT, write_files
 from scripts import CRITERIA, write_jury, write_script
 
 pytestmark = [pytest.mark.slow, needs_environment]  # DeepEval takes five seconds to import
@@ -78,11 +78,7 @@ def test_a_metric_has_score_reason_and_success(evaluate, tmp_path):
 
 def test_the_documented_test_passes_with_deepeval(tmp_path):
     """The command runs it with pytest, on the scripts of the page."""
-    for block in blocks(ROOT / "docs" / "bridges.md"):
-        if block.title is not None:
-            file = tmp_path / block.title
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(block.text, encoding="utf-8")
+    write_files(ROOT / "docs" / "bridges.md", tmp_path)
     done = run_in_environment("deepeval", "test", "run", "test_metric.py", folder=tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -10,7 +10,7 @@ from threading import Timer
 import pytest
 
 import witan
-from pages import ROOT, blocks
+from pages import ROOT, write_files
 from processes import run_program, run_witan
 from scripts import CRITERIA, write_jury, write_script
 from witan.files import read_ballots
@@ -217,11 +217,7 @@ class TestScorer:
 
 def test_the_documented_task_runs(tmp_path):
     """It uses Inspect's command and the scripts of the page."""
-    for block in blocks(ROOT / "docs" / "bridges.md"):
-        if block.title is not None:
-            file = tmp_path / block.title
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(block.text, encoding="utf-8")
+    write_files(ROOT / "docs" / "bridges.md", tmp_path)
     command = Path(sys.executable).with_name("inspect")
     done = run_program(
         command, "eval", "task.py", "--model", "mockllm/model", "--log-format", "json", cwd=tmp_path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pages import ROOT, blocks
+from pages import ROOT, write_files
 from processes import run_program
 from scripts import CRITERIA, write_jury, write_script
 
@@ -98,11 +98,7 @@ def test_an_assertion_has_pass_score_reason_and_named_scores(evaluate, tmp_path)
 
 def test_the_documented_evaluation_runs(evaluate, tmp_path):
     """A council provides the output, and a jury passes it."""
-    for block in blocks(ROOT / "docs" / "bridges.md"):
-        if block.title is not None:
-            file = tmp_path / block.title
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(block.text, encoding="utf-8")
+    write_files(ROOT / "docs" / "bridges.md", tmp_path)
     status, [result] = evaluate()
 
     assert status == 0, result

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calling import LoopClock
+from calling import LoopClock, is_free
 from loops import jumping_loop
 from witan.deliberation.procedure import ThrottlePolicy
 from witan.deliberation.throttle import START, Throttle, Throttles
@@ -24,24 +24,6 @@ def anyio_backend(request):
 
 def throttle(concurrency: int = 64, per_minute: float | None = None) -> Throttle:
     return Throttle(ThrottlePolicy(concurrency, per_minute), LoopClock())
-
-
-async def is_free(limited: Throttle, places: int) -> bool:
-    """Whether so many calls can be in flight at once, right now."""
-    arrived = 0
-
-    async def stay():
-        nonlocal arrived
-        async with limited.slot():
-            arrived += 1
-            await anyio.sleep(60)
-
-    async with anyio.create_task_group() as group:
-        for _ in range(places + 1):
-            group.start_soon(stay)
-        await anyio.wait_all_tasks_blocked()
-        group.cancel_scope.cancel()
-    return arrived == places
 
 
 async def start_times(limited: Throttle, calls: int) -> list[float]:

@@ -82,13 +82,6 @@ def run(history, tasks=ROWS, arms=None, seated=None, judges=None, options=None):
     return anyio.run(go), results
 
 
-@pytest.fixture
-def history(tmp_path):
-    """A history for one test."""
-    with History.open(tmp_path / "history.sqlite") as opened:
-        yield opened
-
-
 class TestSelf:
     """The best member answers and reviews in as many calls as the council, and takes the best."""
 

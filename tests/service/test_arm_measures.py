@@ -9,7 +9,6 @@ from test_arm_batch import council, jury
 from witan.batches import ArmBatch, ArmOptions, BatchOptions, BatchRow
 from witan.core.arms import matches_reference, vote_ballot
 from witan.errors import InvalidParameter
-from witan.history import History
 
 SIZES = (30, 50, 50, 30, 50, 30, 50, 50)
 """Right answers: the council always says 50, and its best member never."""
@@ -44,13 +43,6 @@ def run(history, tasks, measure, *, arms=BOTH, judges=None):
 
     report, bill = anyio.run(go)
     return report, results, bill
-
-
-@pytest.fixture
-def history(tmp_path):
-    """A history for one test."""
-    with History.open(tmp_path / "history.sqlite") as opened:
-        yield opened
 
 
 class TestMatch:

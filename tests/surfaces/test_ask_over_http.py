@@ -1,17 +1,13 @@
 """``witan ask`` over real HTTP, black box: the visible effect of each fault of a server."""
-# ruff: noqa: S603 - every process started here is our own command
 
 import json
 import os
 import re
 import shlex
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +16,7 @@ import pytest
 from faults import Manner, Received, fault
 from good_replies import ChatRequest
 from misbehaving import MisbehavingServer
-from recorded import isolate
+from recorded import isolate, under_way
 from witan.core.display import dollars
 from witan.deliberation.ports import Price
 
@@ -337,9 +333,6 @@ class TestCeiling:
         assert billed(server) <= float(enough)
 
 
-WITAN = [sys.executable, "-m", "witan"]
-
-
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")
 class TestInterrupt:
     """Ctrl-C closes every connection, and no reply is requested twice."""
@@ -353,15 +346,7 @@ class TestInterrupt:
         *arguments: object,
     ):
         """Send Ctrl-C after this many requests and events; return the command's output."""
-        with subprocess.Popen(
-            [*WITAN, *map(str, arguments), "--events"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            told = (line for line in process.stdout if f'"event":"{event}"' in line)
-            assert len(list(islice(told, count))) == count
+        with under_way(*arguments, kind=event, times=count) as process:
             server.wait_for_requests(n_requests)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)

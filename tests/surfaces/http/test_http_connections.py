@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from processes import wait_until
 from served import served, serving_process
 from services import councils, write_config
 from witan.service.config.serve import ServeSettings
@@ -74,13 +75,6 @@ def is_closed(client):
     return True
 
 
-def until(check, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
-
-
 @contextmanager
 def running(folder, settings=HASTY, **stages):
     """A server in this process, and a client of it."""
@@ -124,7 +118,7 @@ class TestAtTheFileLimit:
             while time.monotonic() < ends:
                 health.append(httpx2.get(f"{url}/healthz", timeout=60).status_code)
                 time.sleep(0.1)
-            until(lambda: all(map(is_closed, slow)), "slow clients are still connected")
+            wait_until(lambda: all(map(is_closed, slow)), "slow clients are still connected")
             asked = httpx2.post(f"{url}/api/sessions?wait=20", json=QUESTION, timeout=60)
 
         assert set(health) == {200}
@@ -208,7 +202,7 @@ class TestDeadlines:
         request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
         with running(tmp_path) as server, closing(connect(server.url, 4096)) as client:
             client.sendall(request * 16)
-            until(
+            wait_until(
                 lambda: closed_connections(server.url, "send_timeout") == 1,
                 "the client is still connected",
             )
@@ -231,7 +225,7 @@ class TestDeadlines:
                             time.sleep(0.02)
                     return closed_connections(server.url, "send_timeout") == 1
 
-                until(is_disconnected, "the client is still connected")
+                wait_until(is_disconnected, "the client is still connected")
 
         assert n_taken > 10
 

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from misbehaving import MisbehavingServer
-from processes import run_witan
+from processes import run_witan, wait_until
 from served import serving_process
 from services import write_config, write_priced
 from witan.errors import UnknownName
@@ -55,13 +55,6 @@ def ask_until(client, kind="review_started"):
     raise AssertionError(f"there was no {kind}")
 
 
-def until(check, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-
-
 def answer_count(tmp_path, session):
     """The number of a session's answers in the history."""
     with History.open(tmp_path / "history.sqlite") as history, suppress(UnknownName):
@@ -83,7 +76,7 @@ class TestKilled:
         file = slow_reviews(tmp_path, 60)
         with serving(tmp_path, file) as (url, process), client_of(url) as client:
             session = ask_until(client)
-            until(lambda: answer_count(tmp_path, session) == 3, "the answers are not kept")
+            wait_until(lambda: answer_count(tmp_path, session) == 3, "the answers are not kept")
             process.kill()
             process.wait()
         write_config(tmp_path)
@@ -148,7 +141,7 @@ class TestStopped:
             client = stack.enter_context(client_of(url))
             session = ask_until(client)
             process.send_signal(number)
-            until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
+            wait_until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
             refused = client.post("/api/sessions", json=QUESTION)
             chat = {"model": "witan/demo", "messages": [{"role": "user", "content": "So?"}]}
             openai = client.post("/v1/chat/completions", json=chat)
@@ -195,7 +188,7 @@ class TestStopped:
         with serving(tmp_path, file, heard=heard) as (url, process), client_of(url) as client:
             session = ask_until(client)
             process.send_signal(number)
-            until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
+            wait_until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
             started = time.monotonic()
             process.send_signal(number)
             status = process.wait(60)
@@ -215,7 +208,7 @@ class TestStopped:
         with serving(tmp_path, file, heard=heard) as (url, process), client_of(url) as client:
             sessions = [ask_until(client, "session_opened") for _ in range(12)]
             process.send_signal(signal.SIGTERM)
-            until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
+            wait_until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
             process.send_signal(signal.SIGTERM)
             process.wait(60)
 
@@ -237,7 +230,7 @@ class TestStopped:
         ):
             ask_until(client)
             process.send_signal(signal.SIGTERM)
-            until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
+            wait_until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
             process.send_signal(signal.SIGTERM)
             process.wait(60)
 
@@ -317,7 +310,7 @@ def test_only_one_server_spends_a_day_s_money(tmp_path):
         beside = run("mcp")
         with client_of(url, environment["TEAM_TOKEN"]) as client:
             session = ask_until(client)
-        until(lambda: answer_count(tmp_path, session) == 3, "the answers are not kept")
+        wait_until(lambda: answer_count(tmp_path, session) == 3, "the answers are not kept")
         process.kill()
         process.wait()
     held = recorded_spending()

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ import pytest
 
 import openai_clients
 from openai_clients import ASKED, client_of, modelled, streamed, text_of_chunks
+from processes import wait_until
 from served import Served, served
 from services import councils, write_config
 from witan.deliberation import events as e
@@ -34,14 +34,6 @@ def stream_reply(tmp_path, history):
             return streamed(client, **(asked or {}))
 
     return stream
-
-
-def _until(true, seconds=60):
-    """Wait until something is true."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 async def _task_count():
@@ -221,8 +213,8 @@ class TestDisconnects:
             )
 
     def _rests(self, server, history, session):
-        _until(lambda: not server.service.registry.under_way)
-        _until(lambda: server.portal.call(_task_count) <= server.at_rest)
+        wait_until(lambda: not server.service.registry.under_way)
+        wait_until(lambda: server.portal.call(_task_count) <= server.at_rest)
         assert history.session(session).status == "interrupted"
         assert len(history.session(session).answers) == 3
 
@@ -240,7 +232,7 @@ class TestDisconnects:
         waiting = HTTPConnection(slow.url.removeprefix("http://"))
         headers = {"Content-Type": "application/json"}
         waiting.request("POST", "/v1/chat/completions", json.dumps(ASKED), headers)
-        _until(lambda: _reached_reviews(slow))
+        wait_until(lambda: _reached_reviews(slow))
         [running] = slow.service.registry.under_way
         waiting.close()
 
@@ -262,7 +254,7 @@ class TestDisconnects:
 
             async with anyio.create_task_group() as group:
                 group.start_soon(ask)
-                await anyio.to_thread.run_sync(_until, partial(_reached_reviews, slow))
+                await anyio.to_thread.run_sync(wait_until, partial(_reached_reviews, slow))
                 [running] = slow.service.registry.under_way
                 group.cancel_scope.cancel()
         await anyio.to_thread.run_sync(self._rests, slow, history, running.id)

@@ -1,6 +1,5 @@
 """Deleted sessions, by age or on a page, leave no copy behind."""
 
-import time
 from contextlib import closing
 from sqlite3 import connect
 
@@ -9,6 +8,7 @@ import httpx2
 import pytest
 
 from histories import session_events, stages
+from processes import wait_until
 from recorded import keep
 from served import serving_process
 from services import write_config
@@ -59,14 +59,6 @@ def sessions(place):
         return {found.session for found in history.find()}
 
 
-def until(check):
-    """Wait until a condition is true."""
-    deadline = time.monotonic() + 60
-    while not check():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.mark.slow
 def test_a_server_deletes_old_sessions(tmp_path, place, rescued_record):
     """At start, rescued records included, and after each session."""
@@ -75,7 +67,7 @@ def test_a_server_deletes_old_sessions(tmp_path, place, rescued_record):
         serving(tmp_path, place, "[history]\nkeep_days = 1\n") as (url, _),
         httpx2.Client(base_url=url, timeout=60) as client,
     ):
-        until(lambda: "old" not in sessions(place) and not rescued_record.exists())
+        wait_until(lambda: "old" not in sessions(place) and not rescued_record.exists())
 
         first, second = (
             client.post("/api/sessions?wait=30", json={"question": "Is it so?"}).json()["session"]
@@ -83,7 +75,7 @@ def test_a_server_deletes_old_sessions(tmp_path, place, rescued_record):
         )
         backdate(place, first)
         client.post("/api/sessions?wait=30", json={"question": "And now?"})
-        until(lambda: first not in sessions(place))
+        wait_until(lambda: first not in sessions(place))
 
         assert second in sessions(place)
 

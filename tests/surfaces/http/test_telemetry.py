@@ -16,7 +16,7 @@ from services import write_config
 
 pytest.importorskip("opentelemetry.proto", reason="spans need the extra otel")
 
-from processes import run_witan
+from processes import run_witan, wait_until
 from span_receiver import receiver
 
 SECRET = "What is the password of the vault?"  # noqa: S105 - a question
@@ -35,13 +35,6 @@ def collector():
 def ask(client, **more):
     body = {"question": SECRET, **more}
     return client.post("/api/sessions", params={"wait": 20}, json=body).json()
-
-
-def until(check, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def opened_until(client, session, kind):
@@ -147,7 +140,7 @@ class TestServer:
             session = client.post("/api/sessions", json={"question": SECRET}).json()["session"]
             opened_until(client, session, "review_started")
             client.post(f"/api/sessions/{session}/cancel")
-            until(lambda: any(not s.parent for s in collector.spans), "its span did not end")
+            wait_until(lambda: any(not s.parent for s in collector.spans), "its span did not end")
             first = collector.spans
             collector.raw.clear()
             client.post(f"/api/sessions/{session}/resume")

@@ -32,6 +32,75 @@ class TestSchemas:
         assert problem
         assert time.process_time() - began < 5
 
+    @pytest.mark.parametrize("kind", ["object", "array"])
+    def test_references_cannot_multiply(self, kind):
+        """A schema that applies itself a billion times is refused before the council is asked."""
+        with pytest.raises(InvalidParameter, match="at most 200,000 checks"):
+            check_schema(json.dumps(fan_out(kind)))
+
+    def test_a_part_cannot_multiply(self):
+        """A reply with that part has a problem, whether it satisfies the schema or not."""
+        tree = {"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}
+        deep = json.loads('{"a":' * 40 + "{}" + "}" * 40)
+        began = time.process_time()
+        problems = [
+            read_structure(json.dumps(value), json.dumps(schema))[1]
+            for value, schema in (
+                ({"b": {}}, {"properties": {"b": {"$ref": "#/c"}}, "c": fan_out("array", "#/c")}),
+                (deep, tree),
+                ({"b": {"a": 1}}, {"properties": {"b": nested(40)}}),
+            )
+        ]
+
+        assert all("more than 200,000 checks" in each for each in problems)
+        assert time.process_time() - began < 5
+
+    def test_a_circle_of_references_is_refused(self):
+        """It would apply to the same value without end."""
+        with pytest.raises(InvalidParameter, match="at most 200,000 checks"):
+            check_schema('{"anyOf": [{"$ref": "#"}, {"type": "object"}]}')
+
+    @pytest.mark.parametrize(
+        "reference", ["#/$defs/node", "#node", "tree.json#/$defs/node", "https://x.org/node.json"]
+    )
+    def test_recursive_schemas_are_checked(self, reference):
+        """A reference may be a pointer, an anchor or an identifier."""
+        one = {"$id": "node.json", "$anchor": "node"} if "node.json" in reference else {}
+        anchor = {"$anchor": "node"} if reference == "#node" else {}
+        address = "node.json" if one else reference
+        node = {
+            **one, **anchor,
+            "type": "object",
+            "properties": {"next": {"anyOf": [{"$ref": address}, {"type": "null"}]}},
+        }  # fmt: skip
+        schema = {"$id": "https://x.org/tree.json", "$defs": {"node": node}, "$ref": reference}
+        good = json.loads('{"next":' * 30 + "null" + "}" * 30)
+        bad = {"next": {"next": 5}}
+
+        assert not read_structure(json.dumps(good), json.dumps(schema))[1]
+        assert "does not satisfy" in read_structure(json.dumps(bad), json.dumps(schema))[1]
+
+    def test_many_violations_of_a_long_reply_fill_no_memory(self):
+        """Each would quote the reply."""
+        schema = json.dumps({"allOf": [{"type": "array"}] * 2_000})
+        _, problem = read_structure(json.dumps({"a": ["x" * 10] * 3_000}), schema)
+
+        assert problem.count('is not of type "array"') == 1
+
+
+def fan_out(kind, at="#"):
+    """Make a schema that applies 2^30 times."""
+    steps = {f"s{n}": {"allOf": [{"$ref": f"{at}/$defs/s{n + 1}"}] * 2} for n in range(30)}
+    return {"$defs": {**steps, "s30": {"type": kind}}, "$ref": f"{at}/$defs/s0"}
+
+
+def nested(depth):
+    """Nest a schema in others that apply it again to see which properties it covers."""
+    schema = {"properties": {"a": {}}}
+    for _ in range(depth):
+        schema = {"allOf": [schema], "unevaluatedProperties": False}
+    return schema
+
 
 class TestReplies:
     """One JSON value is read out of a reply."""

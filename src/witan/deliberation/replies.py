@@ -20,10 +20,11 @@ from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from witan.deliberation.schema_cost import MOST_CHECKS, SchemaCost, TooManyChecks
 from witan.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from jsonschema_rs import Validator
+    from jsonschema_rs import ValidationError, Validator
 
 
 _NAMES = r"(?:think(?:ing)?|thoughts?|reasoning|antthinking|seed:think)"
@@ -615,6 +616,9 @@ def _position_before(text: str, position: int) -> int:
 MOST_PROBLEMS = 5
 """Most violations of a schema that a repair names."""
 
+MOST_TEXT = 50_000_000
+"""Most characters that the violations of a schema may quote: each quotes its part of a reply."""
+
 
 def check_schema(schema: str) -> None:
     """Refuse a text that is not a JSON Schema.
@@ -623,7 +627,11 @@ def check_schema(schema: str) -> None:
     within it.
     """
     try:
-        _validator(schema)
+        _, cost = _validator(schema)
+        cost.count({})
+    except TooManyChecks:
+        expected = f"a JSON Schema of at most {MOST_CHECKS:,} checks"
+        raise InvalidParameter("json_schema", schema[:80], expected) from None
     except (ValueError, RecursionError) as error:
         words = getattr(error, "message", None) or str(error)
         expected = f"a JSON Schema ({' '.join(words.split())[:300]})"
@@ -631,16 +639,15 @@ def check_schema(schema: str) -> None:
 
 
 @lru_cache(maxsize=16)
-def _validator(schema: str) -> "Validator":
+def _validator(schema: str) -> "tuple[Validator, SchemaCost]":
     # A client may have sent the schema, so nothing is fetched and no pattern backtracks for long.
     from jsonschema_rs import FancyRegexOptions, validator_for
 
     value = json.loads(schema)
     if not isinstance(value, dict):
         raise ValueError("is no object")
-    return validator_for(
-        value, offline=True, pattern_options=FancyRegexOptions(backtrack_limit=10_000)
-    )
+    patterns = FancyRegexOptions(backtrack_limit=10_000)
+    return validator_for(value, offline=True, pattern_options=patterns), SchemaCost(value)
 
 
 def read_structure(reply: str, schema: str) -> tuple[str, str]:
@@ -653,12 +660,29 @@ def read_structure(reply: str, schema: str) -> tuple[str, str]:
         return reply, "is not one JSON value"
     if any(ambiguous_keys(value)):
         return text, "has a key twice, with different values"
-    errors = [*_validator(schema).iter_errors(value)][:MOST_PROBLEMS]
+    try:
+        errors = _list_violations(schema, value, len(text))
+    except TooManyChecks:
+        return text, f"takes more than {MOST_CHECKS:,} checks against the schema"
     problems = (
         f"at {'.'.join(map(str, error.instance_path)) or 'the top'}: {error.message}"
         for error in errors
     )
     return text, f"does not satisfy the schema: {'; '.join(problems)}" if errors else ""
+
+
+def _list_violations(schema: str, value: object, length: int) -> "list[ValidationError]":
+    """List the first violations; where all together would fill the memory, only the first."""
+    validator, cost = _validator(schema)
+    if cost.count(value) * length <= MOST_TEXT:
+        return [*validator.iter_errors(value)][:MOST_PROBLEMS]
+    from jsonschema_rs import ValidationError
+
+    try:
+        validator.validate(value)
+    except ValidationError as error:
+        return [error]
+    return []
 
 
 def _find_json(reply: str) -> tuple[str | None, Any]:

@@ -285,6 +285,28 @@ class TestRows:
                 reason.startswith("mute cast no ballot: its r") for reason in each["missing"]
             )
 
+    def test_a_vote_of_a_later_run_replaces_its_reason(self, witan, tmp_path, place):
+        """A row that stays open does not say that a juror with a ballot cast none."""
+        failing = {"mute": {"text": "no"}, "down": {"error": "is overloaded"}}
+        paths = {
+            name: write_script(tmp_path / f"{name}.toml", review=[line])
+            for name, line in failing.items()
+        }
+        jury = [word for path in paths.values() for word in ("--jury", f"script:{path}")]
+        rows = write_rows(tmp_path / "rows.jsonl", [{"text": "a moraine"}])
+        arguments = ["batch", rows, *jury, "--history", place]
+        command = [sys.executable, "-m", "witan", *map(str, arguments)]
+        subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - our own interpreter
+        write_script(paths["mute"], review=[{"grades": GRADES}])
+        write_script(paths["down"], review=[{"hang": True}])
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603 - our own interpreter
+            until_cast(place, 1)
+            process.send_signal(signal.SIGINT)
+        write_script(paths["down"], review=[failing["down"]])
+        [row] = lines(witan(*arguments).out)
+
+        assert row["missing"] == ["1 of 2 ballots kept", "down cast no ballot: is overloaded"]
+
     def test_a_row_may_expect_another_text_than_the_batch(self, witan, tmp_path, jury):
         """Its own expectation counts; an unknown name is an error of the row."""
         pair = {"texts": {"old": "ice", "new": "a moraine"}}
@@ -1305,6 +1327,22 @@ class TestRefusals:
             subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process,  # noqa: S603 - our own command
             pipe.open("w", encoding="utf-8"),  # opened once the batch reads it
         ):
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+
+        assert process.returncode == 130
+        assert err == "interrupted before the first row; no model was called\n"
+
+    def test_ctrl_c_while_stored_rows_are_read_does_not_count_them(self, witan, tmp_path, jury):
+        """It does not say that no row is done, as earlier runs did them all."""
+        rows = write_rows(tmp_path / "rows.jsonl", [{"text": f"a moraine {n}"} for n in range(70)])
+        witan("batch", rows, *jury)
+        command = [sys.executable, "-m", "witan", "batch", *map(str, [rows, *jury])]
+        with subprocess.Popen(  # noqa: S603 - our own interpreter
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline()  # the pipe is too small for all the results
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)
 

@@ -15,7 +15,13 @@ from witan.core.outcome import Interval
 from witan.core.scale import FAILED, PASSED
 from witan.core.verdict import TIE, MeanGrade, Verdict
 from witan.deliberation.costs import Spending
-from witan.deliberation.events import AnswerFailed, BallotAbstained
+from witan.deliberation.events import (
+    AnswerDone,
+    AnswerFailed,
+    BallotAbstained,
+    BallotCast,
+    Event,
+)
 from witan.deliberation.ports import REFERENCE
 from witan.deliberation.session import Session
 from witan.errors import BallotFileError, InvalidParameter
@@ -326,14 +332,16 @@ def _reasons(session: Session) -> Iterator[str]:
 
     In a closed session, `missing` has them.
     """
-    if session.status != "interrupted":
-        return
-    for event in session.events:
+    reasons: dict[tuple[type[Event], str], str] = {}
+    for event in session.events if session.status == "interrupted" else ():
         match event:
             case AnswerFailed():
-                yield f"{event.seat} did not answer: {event.reason}"
+                reasons[AnswerDone, event.seat] = f"{event.seat} did not answer: {event.reason}"
             case BallotAbstained(awaited=True):
-                yield f"{event.seat} cast no ballot: {event.reason}"
+                reasons[BallotCast, event.seat] = f"{event.seat} cast no ballot: {event.reason}"
+            case AnswerDone() | BallotCast():  # when it was resumed
+                reasons.pop((type(event), event.seat), None)
+    yield from reasons.values()
 
 
 def count_missing(results: Iterable[RowResult]) -> dict[str, int]:

@@ -71,6 +71,8 @@ OF_TEXTS = ("pass_mark", "expected")
 
 NOT_OF_TEXTS = {each.name for each in parameters_of(JudgeRequest)} - {*OF_TEXTS}
 
+INTERRUPTED_EARLY = "interrupted before the first row; no model was called"
+
 SECONDS_BETWEEN = 30.0
 """Seconds between two lines of progress without a terminal."""
 
@@ -213,7 +215,7 @@ def batch_command(file: str, output: str | None, as_json: bool, **options: Any) 
             check_prices(batch)
             stream = None if output in (None, "-") else _open_results(stack, output, file)
         except KeyboardInterrupt:
-            echo("interrupted before the first row; no model was called", err=True)
+            echo(INTERRUPTED_EARLY, err=True)
             return Status.INTERRUPTED
         return _run(batch, stream, as_json=as_json)
 
@@ -407,10 +409,8 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
                 raise
             raise _unwritable(stream.name, error) from None
         except KeyboardInterrupt:
-            rows = f"{view.n_done:,} of {count_noun(len(batch.tasks), 'row')}"
-            stage = f" ({view.stage})" if view.stage else ""
             with suppress(OSError):  # the terminal may be gone
-                echo(f"interrupted{stage}; {rows} done; run the same command to continue", err=True)
+                echo(view.describe_interrupt(), err=True)
             return Status.INTERRUPTED
     print_result(report, as_json=as_json, err=stream is None)
     if report.unaffordable or getattr(report, "unfinished", 0):
@@ -427,7 +427,6 @@ class _ProgressView:
     """Progress as one moving line, or occasional lines without a terminal."""
 
     def __init__(self, rows: int) -> None:
-        self.n_done, self.stage = 0, ""
         self._start = f"0 of {rows:,} rows"
         self._progress: Progress | None = None
         self._next = time.monotonic() + SECONDS_BETWEEN
@@ -454,11 +453,17 @@ class _ProgressView:
         self._stack.close()
 
     def show(self, progress: "Progress") -> None:
-        self.n_done, self.stage = progress.n_done, progress.stage
         self._progress = progress
         if not self._moves and time.monotonic() >= self._next:
             self._next = time.monotonic() + SECONDS_BETWEEN
             echo(self._text(), err=True)
+
+    def describe_interrupt(self) -> str:
+        if (progress := self._progress) is None:  # rows of earlier runs are not all found yet
+            return INTERRUPTED_EARLY
+        stage = f" ({progress.stage})" if progress.stage else ""
+        rows = f"{progress.n_done:,} of {count_noun(progress.rows, 'row')}"
+        return f"interrupted{stage}; {rows} done; run the same command to continue"
 
     def _text(self, width: int | None = None) -> str:
         return self._start if self._progress is None else progress_text(self._progress, width)

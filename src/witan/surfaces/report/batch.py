@@ -70,8 +70,10 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
         yield Note(f"{rows} not started: the ceiling {reason}", "warning")
     if (passed := result.passed) is not None:
         interval, population = passed.interval, _population(passed.rows, passed.questions)
+        n_decided = result.decisions.get("passed", 0) + result.decisions.get("failed", 0)
+        some = " that could both pass and fail" if n_decided > passed.rows else ""
         yield Sentence(
-            f"{percent(passed.passed / passed.rows)} of the decided rows passed "
+            f"{percent(passed.passed / passed.rows)} of the decided rows{some} passed "
             f"({percent_range(interval)} of {population}, at {level_percent(interval.level)} "
             "confidence)."
         )

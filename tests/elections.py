@@ -1,12 +1,13 @@
 """Ballot notation and generated profiles: the one home of test data for elections."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from hypothesis import strategies as st
 
 from witan.core.ballot import Ballot
 from witan.core.profile import Profile
+from witan.core.rules import Rule
 
 TENNESSEE = (
     "42 × m: Memphis > Nashville > Chattanooga > Knoxville",
@@ -108,3 +109,22 @@ def profiles(
         rows.append(row)
     keys = np.array(rows).reshape(s, r, c).transpose(1, 2, 0)
     return Profile.from_ranks(mean_ranks(keys))
+
+
+def check_sessions_alone(
+    rule: Rule, batch: Profile, sessions: Iterable[int] | None = None, tolerance: float = 0.0
+) -> None:
+    """Check that sessions of a batch have the scores, errors and details that they have alone."""
+    together = rule(batch)
+    for k in range(batch.n_sessions) if sessions is None else sessions:
+        alone = rule(batch.take(slice(k, k + 1)))
+        for ours, theirs in (
+            (together.score, alone.score),
+            (together.std_error, alone.std_error),
+            (together.fell_back, alone.fell_back),
+            (together.seat_order_decided, alone.seat_order_decided),
+            *((together.details[name], value) for name, value in alone.details.items()),
+        ):
+            if theirs is not None:
+                of_batch = np.asarray(ours[..., k], dtype=float)
+                np.testing.assert_allclose(of_batch, theirs[..., 0], rtol=0, atol=tolerance)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elections import TENNESSEE, election, profiles, random_profile
+from elections import TENNESSEE, check_sessions_alone, election, profiles, random_profile
 from witan.core.placing import leads
 from witan.core.profile import Profile
 from witan.core.rules.elimination import irv, irv_rounds
@@ -282,14 +282,7 @@ def test_a_batch_scores_each_session_as_alone(n_candidates, ties):
     rng = np.random.default_rng(7)
     batch = random_profile(rng, (4, n_candidates, 100), ties=ties, partial=True)
 
-    together = irv(batch)
-    alone = [irv(batch.take(slice(k, k + 1))) for k in range(100)]
-
-    for k in range(100):
-        np.testing.assert_array_equal(together.score[:, k], alone[k].score[:, 0])
-        assert together.seat_order_decided[k] == alone[k].seat_order_decided[0]
-        for name in ("exhausted", "decided_by_borda"):
-            assert together.details[name][k] == alone[k].details[name][0]
+    check_sessions_alone(irv, batch)
 
 
 @given(profile=profiles(), data=st.data())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elections import profiles
+from elections import check_sessions_alone, profiles
 from witan.core.profile import Profile
 from witan.core.rules.graded import hybrid, normalized_scores, range_
 from witan.core.rules.positional import borda
@@ -380,14 +380,8 @@ class TestEveryGradedRule:
         grades[:, :, ::1_000] = np.where(np.isnan(grades[:, :, ::1_000]), nan, 6.0)
         profile = Profile(places_by_grade(grades), grades=grades)
         profile = profile if floats else as_bytes(profile)
-        batch = rule(profile)
 
-        for session in (0, 1_000, 10_485, 10_486, 24_999):
-            one = rule(profile.take(slice(session, session + 1)))
-            assert np.array_equal(batch.score[:, session], one.score[:, 0], equal_nan=True)
-            assert np.array_equal(batch.std_error[:, session], one.std_error[:, 0], equal_nan=True)
-            if one.fell_back is not None:
-                assert batch.fell_back[session] == one.fell_back[0]
+        check_sessions_alone(rule, profile, (0, 1_000, 10_485, 10_486, 24_999))
 
     @given(profile=profiles())
     def test_rankings_alone_have_no_range(self, profile):

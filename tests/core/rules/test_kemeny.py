@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from elections import TENNESSEE, election, mean_ranks, profiles, random_profile
+from elections import (
+    TENNESSEE,
+    check_sessions_alone,
+    election,
+    mean_ranks,
+    profiles,
+    random_profile,
+)
 from witan.core.profile import Profile, matchups
 from witan.core.rules.kemeny import kemeny
 from witan.core.rules.kemeny_search import (
@@ -207,14 +214,7 @@ class TestBatch:
         rng = np.random.default_rng(size)
         profile = random_profile(rng, (4, size, 12), ties=True, partial=True)
 
-        together = kemeny(profile)
-
-        for s in range(12):
-            alone = kemeny(profile.take(slice(s, s + 1)))
-            assert np.array_equal(together.score[:, [s]], alone.score, equal_nan=True)
-            assert together.seat_order_decided[s] == alone.seat_order_decided[0]
-            for name in ("distance", "optima", "unique"):
-                assert together.details[name][s] == alone.details[name][0]
+        check_sessions_alone(kemeny, profile)
 
     def test_sessions_beyond_the_first_block(self):
         """Sessions past the first block of the cache have the same results."""

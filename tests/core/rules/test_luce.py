@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elections import election, profiles, random_profile
+from elections import check_sessions_alone, election, profiles, random_profile
 from witan.core.profile import Profile
 from witan.core.rules.luce import bradley_terry, plackett_luce
 from witan.core.rules.registry import RULES
@@ -399,16 +399,7 @@ class TestBatch:
         profile = random_profile(rng, (4, n_candidates, 7), ties=True, partial=True)
         profile = profile.replace_weights(rng.integers(0, 3, (4, 7)).astype(float))
 
-        batch = rule(profile)
-
-        for session in range(7):
-            alone = rule(profile.take(slice(session, session + 1)))
-            for ours, theirs in (
-                (batch.score, alone.score),
-                (batch.std_error, alone.std_error),
-                *((value, alone.details[name]) for name, value in batch.details.items()),
-            ):
-                assert ours[..., session] == pytest.approx(theirs[..., 0], abs=1e-9, nan_ok=True)
+        check_sessions_alone(rule, profile, tolerance=1e-9)
 
     @BOTH
     def test_no_sessions_give_no_scores(self, rule):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elections import TENNESSEE, election, profiles, random_profile
+from elections import TENNESSEE, check_sessions_alone, election, profiles, random_profile
 from witan.core.profile import Profile
 from witan.core.rules.pairwise import ranked_pairs, round_to_grid, schulze, tournament
 from witan.core.rules.registry import Axiom
@@ -195,10 +195,7 @@ class TestEvery:
         """Each of thousands of sessions has its own scores."""
         batch = random_profile(np.random.default_rng(1), (4, 5, 9_000), ties=True, partial=True)
 
-        together = rule(batch).score
-        alone = [rule(batch.take(slice(k, k + 1))).score for k in range(0, 9_000, 50)]
-
-        np.testing.assert_array_equal(together[:, ::50], np.concatenate(alone, axis=1))
+        check_sessions_alone(rule, batch, range(0, 9_000, 50))
 
     @pytest.mark.parametrize("rule", [tournament, schulze, ranked_pairs], ids=str)
     @given(profile=profiles(), data=st.data())

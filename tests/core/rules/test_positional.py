@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elections import election, profiles, random_profile
+from elections import check_sessions_alone, election, profiles, random_profile
 from witan.core.profile import Profile, matchups
 from witan.core.rules.positional import borda, mean_rank, weighted_borda
 from witan.core.rules.registry import RULES
@@ -328,14 +328,8 @@ class TestProperties:
         profile = random_profile(
             np.random.default_rng(7), (5, 5, 30_000), ties=partial, partial=partial, recused=True
         )
-        batch = rule(profile)
 
-        for session in (0, 5_241, 10_485, 17_000, 29_999):
-            one = rule(profile.take(slice(session, session + 1)))
-            assert np.array_equal(batch.score[:, session], one.score[:, 0], equal_nan=True)
-            assert np.array_equal(batch.std_error[:, session], one.std_error[:, 0], equal_nan=True)
-            for name, values in one.details.items():
-                assert np.array_equal(batch.details[name][:, session], values[:, 0])
+        check_sessions_alone(rule, profile, (0, 5_241, 10_485, 17_000, 29_999))
 
     @pytest.mark.parametrize("rule", [borda, weighted_borda, mean_rank], ids=str)
     def test_no_sessions_give_no_scores(self, rule):

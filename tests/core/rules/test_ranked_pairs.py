@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from elections import election, profiles, random_profile
+from elections import check_sessions_alone, election, profiles, random_profile
 from witan.core.profile import Profile
 from witan.core.rules.pairwise import ranked_pairs
 from witan.core.rules.registry import Axiom
@@ -224,9 +224,4 @@ def test_a_batch_scores_each_session_as_alone(n_candidates):
     rng = np.random.default_rng(6)
     batch = random_profile(rng, (4, n_candidates, 150), ties=True, partial=True)
 
-    together = ranked_pairs(batch)
-    alone = [ranked_pairs(batch.take(slice(k, k + 1))) for k in range(150)]
-
-    for k in range(150):
-        np.testing.assert_array_equal(together.score[:, k], alone[k].score[:, 0])
-        assert together.seat_order_decided[k] == alone[k].seat_order_decided[0]
+    check_sessions_alone(ranked_pairs, batch)

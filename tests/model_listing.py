@@ -1,13 +1,14 @@
 """A server on loopback that lists models, as providers and local servers do."""
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from handlers import QuietHandler, run_handler
 
 
 @dataclass(slots=True)
@@ -35,7 +36,7 @@ def listing(*models: str | dict[str, Any], **answers: Any) -> Iterator[Listing]:
     """Serve a list of these models until the block ends."""
     entries = [{"id": model} if isinstance(model, str) else model for model in models]
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             served.paths.append(self.path)
             served.headers.append({name.lower(): value for name, value in self.headers.items()})
@@ -49,18 +50,8 @@ def listing(*models: str | dict[str, Any], **answers: Any) -> Iterator[Listing]:
             except OSError:
                 self.close_connection = True  # whoever asked has left
 
-        def log_message(self, *said: object) -> None:
-            """Keep quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    served = Listing(f"http://127.0.0.1:{server.server_port}/v1", {"data": entries})
-    for name, value in answers.items():
-        setattr(served, name, value)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with run_handler(Handler) as url:
+        served = Listing(f"{url}/v1", {"data": entries})
+        for name, value in answers.items():
+            setattr(served, name, value)
         yield served
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -5,13 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from gzip import decompress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+
+from handlers import QuietHandler, run_server
 
 FAILED = 2
 """The code of a span whose status is an error."""
@@ -56,7 +57,7 @@ class Receiver(ThreadingHTTPServer):
         return [span for body in self.raw for span in _spans(body)]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler, BaseHTTPRequestHandler):
     server: Receiver
 
     def do_POST(self) -> None:
@@ -66,14 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.raw.append(body)
         self.server.paths.append(self.path)
         reply = ExportTraceServiceResponse().SerializeToString()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/x-protobuf")
-        self.send_header("Content-Length", str(len(reply)))
-        self.end_headers()
-        self.wfile.write(reply)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        self.reply(200, reply, Content_Type="application/x-protobuf")
 
 
 def _spans(body: bytes) -> Iterator[Span]:
@@ -101,11 +95,6 @@ def _attributes(pairs: Any) -> dict[str, Any]:
 @contextmanager
 def receiver() -> Iterator[Receiver]:
     """Receive spans while the block lasts."""
-    with Receiver() as server:
-        thread = Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    server = Receiver()
+    with run_server(server):
+        yield server

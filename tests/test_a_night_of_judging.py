@@ -15,15 +15,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
 import pytest
 
+from handlers import QuietHandler, run_handler
 from notebooks import execute, notebook_of
 from pages import ROOT
 from processes import run_program, run_python, run_witan
@@ -151,22 +152,16 @@ class Judges:
 def serve(judges: Judges) -> Iterator[Judges]:
     """Serve judges in OpenAI's protocol at a port of this machine."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler, BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            message = {"role": "assistant", "content": judges.reply(body)}
+            message = {"role": "assistant", "content": judges.reply(self.read_json())}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             usage = {"prompt_tokens": 900, "completion_tokens": 40, "total_tokens": 940}
             whole = {"id": "x", "object": "chat.completion", "created": 1, "choices": [choice]}
-            sent = json.dumps({**whole, "usage": usage}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(sent)))
-            self.end_headers()
-            self.wfile.write(sent)
+            self.reply(200, {**whole, "usage": usage})
 
         def handle(self) -> None:
             # The batch is killed while it waits for replies.
@@ -175,18 +170,9 @@ def serve(judges: Judges) -> Iterator[Judges]:
             except ConnectionError:
                 self.close_connection = True
 
-        def log_message(self, *_: object) -> None:
-            """Stay silent."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        judges.url = f"http://127.0.0.1:{server.server_port}/v1"
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield judges
-        finally:
-            server.shutdown()
-            thread.join()
+    with run_handler(Handler) as url:
+        judges.url = f"{url}/v1"
+        yield judges
 
 
 def call_witan(*arguments: object) -> subprocess.CompletedProcess[str]:

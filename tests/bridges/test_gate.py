@@ -9,11 +9,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import chdir
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -21,6 +20,7 @@ import yaml
 from click import ClickException
 from click.testing import CliRunner
 
+from handlers import QuietHandler, run_handler
 from pages import ROOT, blocks, same
 from processes import run_program
 from scripts import write_council, write_jury, write_script
@@ -41,24 +41,15 @@ pytestmark = [
 ]
 
 
-class GitHub(BaseHTTPRequestHandler):
+class GitHub(QuietHandler, BaseHTTPRequestHandler):
     """Comments of one pull request, as GitHub's REST interface has them."""
 
     comments: list[dict]
     received: list[SimpleNamespace]
     refuses: bool
 
-    def _answer(self, status: int, value: object) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
     def _note(self) -> dict:
-        length = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length) or "{}")
+        body = self.read_json()
         token = self.headers["Authorization"]
         self.received.append(SimpleNamespace(method=self.command, path=self.path, token=token))
         return body
@@ -66,28 +57,25 @@ class GitHub(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._note()
         if self.path == "/user":
-            self._answer(403, {"message": "Resource not accessible by integration"})
+            self.reply(403, {"message": "Resource not accessible by integration"})
             return
         page = int(re.search(r"page=(\d+)$", self.path)[1])
-        self._answer(200, self.comments[(page - 1) * 100 : page * 100])
+        self.reply(200, self.comments[(page - 1) * 100 : page * 100])
 
     def do_POST(self) -> None:
         body = self._note()
         if self.refuses:
-            self._answer(403, {"message": "Resource not accessible by integration"})
+            self.reply(403, {"message": "Resource not accessible by integration"})
             return
         user = {"login": "github-actions[bot]", "type": "Bot"}
         self.comments.append({"id": 1000 + len(self.comments), "user": user, **body})
-        self._answer(201, self.comments[-1])
+        self.reply(201, self.comments[-1])
 
     def do_PATCH(self) -> None:
         body, number = self._note(), int(self.path.rpartition("/")[2])
         [comment] = [each for each in self.comments if each["id"] == number]
         comment.update(body)
-        self._answer(200, comment)
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.reply(200, comment)
 
 
 @pytest.fixture
@@ -98,12 +86,8 @@ def github() -> Iterator[type[GitHub]]:
         {"id": n, "user": stranger, "body": "<!-- witan-gate: Witan -->"} for n in range(100)
     ]
     handler = type("Handler", (GitHub,), {"comments": comments, "received": [], "refuses": False})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    handler.url = f"http://127.0.0.1:{server.server_port}"
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield handler
-    server.shutdown()
-    server.server_close()
+    with run_handler(handler) as handler.url:
+        yield handler
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from clocks import SetClock
 from elections import ballot
 from histories import ASKED, record_sessions
 from witan.errors import UnknownName
@@ -17,16 +18,6 @@ TABLES = (
 
 
 LATER = ASKED + timedelta(days=400)
-
-
-class Later:
-    """A stopped clock, long after the sessions."""
-
-    def now(self):
-        return LATER
-
-    def seconds(self):
-        return 0.0
 
 
 def sizes(history, tables=TABLES):
@@ -193,7 +184,7 @@ class TestRetention:
 
     def test_age_of_an_import_counts_from_its_import(self, place):
         """Old sessions imported lately stay."""
-        with History.open(place, clock=Later()) as history:
+        with History.open(place, clock=SetClock(LATER)) as history:
             record_sessions(history, "s1")
             history.add([SessionImport("old", ASKED, ballots=(ballot("a: b > c"),))], "f", "d")
 

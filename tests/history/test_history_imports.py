@@ -7,6 +7,7 @@ from math import nan
 import numpy as np
 import pytest
 
+from clocks import SetClock
 from elections import ballot, ballots
 from histories import ASKED, session_events
 from witan.core.ballot import Ballot, to_record
@@ -119,15 +120,7 @@ class TestAdding:
 
     def test_file_without_times_is_dated_by_the_clock(self, place):
         """Sessions without a time get the time of the import."""
-
-        class Clock:
-            def now(self):
-                return datetime(2026, 1, 1, tzinfo=UTC)
-
-            def seconds(self):
-                return 0.0
-
-        with History.open(place, clock=Clock()) as history:
+        with History.open(place, clock=SetClock(datetime(2026, 1, 1, tzinfo=UTC))) as history:
             history.add([SessionImport("s1", ballots=(ballot("a: b > c"),))], "f", "d")
 
             assert history.find()[0].at == datetime(2026, 1, 1, tzinfo=UTC)

@@ -14,6 +14,7 @@ from weakref import ref
 
 import pytest
 
+from clocks import SetClock
 from histories import record_sessions, session_events
 from postgres import GUARDED
 from processes import run_program, run_python
@@ -30,16 +31,6 @@ from witan.history.engines import (
 from witan.history.schema import MIGRATIONS
 
 NOON = datetime(2026, 11, 21, 12, 30, 5, tzinfo=UTC)
-
-
-class Noon:
-    """A stopped clock."""
-
-    def now(self):
-        return NOON
-
-    def seconds(self):
-        return 0.0
 
 
 def raw(file, *statements):
@@ -63,7 +54,7 @@ class TestCreation:
     def test_history_is_created_and_reopened(self, place):
         """A new location holds an empty history of this version, the second time as well."""
         for _ in range(2):
-            with History.open(place, clock=Noon()) as history:
+            with History.open(place, clock=SetClock(NOON)) as history:
                 history.require_writable(creating=True)
                 assert history.find() == []
                 assert history.version == len(MIGRATIONS)
@@ -388,7 +379,7 @@ class TestRefusing:
         spoil(file)
         before = file.read_bytes()
 
-        said = refusal(file, clock=Noon())
+        said = refusal(file, clock=SetClock(NOON))
         again = refusal(file)
 
         copy = file.with_name("history.sqlite.corrupt-20261121-123005")
@@ -406,7 +397,7 @@ class TestRefusing:
         before = bytes(n_bytes) + file.read_bytes()[n_bytes:]
         file.write_bytes(before)
 
-        said = refusal(file, clock=Noon())
+        said = refusal(file, clock=SetClock(NOON))
 
         copy = file.with_name("history.sqlite.corrupt-20261121-123005")
         assert "its beginning is lost" in said
@@ -419,7 +410,7 @@ class TestRefusing:
         log = file.with_name(f"{file.name}-wal")
         log.write_bytes(b"x" * 100)
 
-        said = refusal(file, clock=Noon())
+        said = refusal(file, clock=SetClock(NOON))
 
         copy = file.with_name("history.sqlite.corrupt-20261121-123005")
         assert "the file is empty" in said
@@ -434,7 +425,7 @@ class TestRefusing:
         file.write_bytes(whole[:middle] + b"\xaa" * 4096 + whole[middle + 4096 :])
 
         with (
-            History.open(file, clock=Noon(), reading=True) as history,
+            History.open(file, clock=SetClock(NOON), reading=True) as history,
             pytest.raises(HistoryError) as found,
         ):
             history.check()

@@ -16,6 +16,7 @@ import anyio
 import httpx2
 import pytest
 
+from handlers import QuietHandler, run_server
 from misbehaving import MisbehavingServer
 from processes import run_python
 from witan.models.aiohttp_transport import AiohttpTransport
@@ -323,18 +324,11 @@ class TestTLS:
     def port(self, certificate) -> Iterator[int]:
         """The port of a server with this certificate."""
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler, BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
-                body = str(self.client_address[1]).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                self.reply(200, self.client_address[1])
 
         class Server(ThreadingHTTPServer):
             def handle_error(self, *_: object) -> None:
@@ -342,13 +336,10 @@ class TestTLS:
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
-        with Server(("127.0.0.1", 0), Handler) as serving:
-            serving.socket = context.wrap_socket(serving.socket, server_side=True)
-            thread = threading.Thread(target=serving.serve_forever)
-            thread.start()
+        serving = Server(("127.0.0.1", 0), Handler)
+        serving.socket = context.wrap_socket(serving.socket, server_side=True)
+        with run_server(serving):
             yield serving.server_port
-            serving.shutdown()
-            thread.join()
 
     async def test_trusted_server_shares_a_connection(self, certificate, port):
         """Calls to a server with a trusted certificate share a connection."""

@@ -2,16 +2,16 @@
 
 import json
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handlers import QuietHandler, run_handler
 from witan.errors import ConfigError
 from witan.models.connections import LocalServer, find_local_servers
 from witan.models.providers import LOCAL_SERVERS, ollama_url
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 def serve_body(status: int, body: bytes, path: str = "/v1/models") -> Iterator[str]:
     """Serve this body at this path only; yield the address."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             servers = self.path == path
             self.send_response(status if servers else 404)
@@ -32,17 +32,8 @@ def serve_body(status: int, body: bytes, path: str = "/v1/models") -> Iterator[s
             if servers:
                 self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with run_handler(Handler) as url:
+        yield url
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from handlers import QuietHandler, run_server
 from processes import run_python
 from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, ignore_text
 from witan.errors import MissingKey, ModelError
@@ -37,15 +38,14 @@ SCHEMA = {
 REVIEW = {"notes": "n", "ranking": ["A", "B"]}
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler, BaseHTTPRequestHandler):
     """One connection: sends the server's next reply to each request."""
 
     protocol_version = "HTTP/1.1"
     server: "Anthropic"
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.received.append(body)
+        self.server.received.append(self.read_json())
         self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
         self.server.replies.pop(0)(self)
 
@@ -56,17 +56,6 @@ class Handler(BaseHTTPRequestHandler):
     def finish(self) -> None:
         super().finish()
         self.server.closed.release()
-
-    def json(self, status: int, body: Any, **headers: str) -> None:
-        self.raw(status, json.dumps(body).encode(), **headers)
-
-    def raw(self, status: int, content: bytes, **headers: str) -> None:
-        self.send_response(status)
-        for name, value in {"Content-Type": "application/json", **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
 
     def events(self, *events: Mapping[str, Any], ends: bool = True) -> None:
         """Send server-sent events in chunks; without an end the connection is dropped."""
@@ -81,9 +70,6 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
         else:
             self.close_connection = True
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
 
 class Anthropic(ThreadingHTTPServer):
@@ -110,12 +96,9 @@ class Anthropic(ThreadingHTTPServer):
 @pytest.fixture
 def server() -> Iterator[Anthropic]:
     """The server, until the test is over."""
-    with Anthropic() as serving:
-        thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    serving = Anthropic()
+    with run_server(serving):
         yield serving
-        serving.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -184,7 +167,7 @@ def says(*pieces: str, stop: str = "end_turn") -> Callable[[Handler], None]:
 
 def refuses(status: int, words: str, kind: str = "invalid_request_error", **headers: str):
     error = {"type": "error", "error": {"type": kind, "message": words}}
-    return lambda handler: handler.json(status, error, **headers)
+    return lambda handler: handler.reply(status, error, **headers)
 
 
 async def failure(model: PydanticAIModel, request: Call | None = None) -> ModelError:
@@ -246,7 +229,7 @@ class TestAnswering:
         text, pieces = f"You sent\n\n  {KEY}.", list[str]()
         whole = message(text_block(text))
         server.add_replies(
-            says(text) if stage == "answer" else lambda handler: handler.json(200, whole)
+            says(text) if stage == "answer" else lambda handler: handler.reply(200, whole)
         )
         request = call(stage=stage, schema=None if stage == "answer" else SCHEMA)
 
@@ -292,7 +275,7 @@ class TestReviewing:
         model = PydanticAIModel("critic", "anthropic:claude-opus-5", KEY, None, server.url)
         pieces: list[str] = []
         server.add_replies(
-            lambda handler: handler.json(200, message(text_block(json.dumps(REVIEW))))
+            lambda handler: handler.reply(200, message(text_block(json.dumps(REVIEW))))
         )
 
         reply = await model.complete(review, pieces.append)
@@ -309,9 +292,9 @@ class TestReviewing:
         no = refuses(400, "output_config: not supported")
         by_tool = message(tool_block(REVIEW), stop="tool_use")
         in_words = message(text_block(json.dumps(REVIEW)))
-        server.add_replies(no, lambda handler: handler.json(200, by_tool))
-        server.add_replies(no, lambda handler: handler.json(200, in_words))
-        server.add_replies(lambda handler: handler.json(200, in_words))
+        server.add_replies(no, lambda handler: handler.reply(200, by_tool))
+        server.add_replies(no, lambda handler: handler.reply(200, in_words))
+        server.add_replies(lambda handler: handler.reply(200, in_words))
 
         replies = [await model.complete(review, ignore_text) for _ in range(3)]
 
@@ -364,7 +347,7 @@ class TestFailing:
             ),
             (refuses(529, "Overloaded", "overloaded_error"), "cannot answer now (529): Over", True),
             (refuses(402, "pay", "billing_error"), "refused the call (402): pay", False),
-            (lambda h: h.raw(503, b"<html>down</html>"), "cannot answer now (503): ", True),
+            (lambda h: h.reply(503, b"<html>down</html>"), "cannot answer now (503): ", True),
         ],
         ids=["key", "model", "call", "overloaded", "billing", "html"],
     )
@@ -427,7 +410,7 @@ class TestFailing:
     @pytest.mark.parametrize("body", [b"", b"<html>", b'{"id": "msg_1", "content'])
     async def test_invalid_json_is_an_error(self, server, model, body):
         """A review that is not a JSON message is an error."""
-        server.add_replies(lambda handler: handler.raw(200, body))
+        server.add_replies(lambda handler: handler.reply(200, body))
 
         error = await failure(model, call(stage="review", schema=SCHEMA))
 

@@ -8,26 +8,14 @@ from datetime import UTC, datetime, timedelta
 import anyio
 import pytest
 
+from clocks import SetClock
 from witan.errors import HistoryError
 from witan.service.sessions.spending import Client, ClientLimits, Ledger
 
 
-class Calendar:
-    """A clock set by the test."""
-
-    def __init__(self) -> None:
-        self.at = datetime(2026, 11, 21, 12, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.at
-
-    def seconds(self) -> float:
-        return self.at.timestamp()
-
-
 @pytest.fixture
 def calendar():
-    return Calendar()
+    return SetClock(datetime(2026, 11, 21, 12, tzinfo=UTC))
 
 
 def test_a_reservation_counts_until_it_is_settled(calendar):

@@ -7,12 +7,12 @@ import re
 import signal
 import socket
 import subprocess
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from handlers import QuietHandler, run_handler
 from processes import run_witan
 from recorded import HANGS, WITAN, interrupted, isolate
 from scripts import write_council, write_script
@@ -425,7 +425,7 @@ class TestInterrupt:
         assert shown.stdout.endswith(f"witan resume {path}\n")
 
 
-class _Counter(BaseHTTPRequestHandler):
+class _Counter(QuietHandler, BaseHTTPRequestHandler):
     """A server that counts requests."""
 
     calls: list[str]
@@ -437,21 +437,13 @@ class _Counter(BaseHTTPRequestHandler):
 
     do_POST = do_GET  # noqa: N815 - the name that the standard library calls
 
-    def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
-
 
 @pytest.fixture
 def counter():
     """A server on loopback without a model; it records request paths."""
     handler = type("Counter", (_Counter,), {"calls": []})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1", handler.calls
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with run_handler(handler) as url:
+        yield f"{url}/v1", handler.calls
 
 
 class TestPlan:

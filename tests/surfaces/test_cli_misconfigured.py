@@ -1,11 +1,10 @@
 """A member with a wrong address is on no leaderboard and in no audit, black box."""
 
-import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from handlers import QuietHandler, run_handler
 from services import write_config
 
 NOWHERE = "lost=http://127.0.0.1:9/v1#x"
@@ -62,28 +61,18 @@ def test_a_juror_with_a_wrong_address_is_excluded_from_reports(witan, seats, pla
     assert rows(place, "SELECT abstained FROM ballots") == [(0,), (0,)]
 
 
-class ModerationServer(BaseHTTPRequestHandler):
+class ModerationServer(QuietHandler, BaseHTTPRequestHandler):
     """A provider that refuses prompts with 403."""
 
     def do_POST(self):
-        body = json.dumps({"error": {"message": "Your input was flagged by moderation"}}).encode()
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(403)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        """Keep the test's output clean."""
+        self.read_json()
+        self.reply(403, {"error": {"message": "Your input was flagged by moderation"}})
 
 
 def test_a_moderated_question_counts_as_a_failed_answer(witan, seats, place):
     """Moderation is the model's behaviour, so the audit includes the member."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), ModerationServer) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        strict = f"--member=strict=http://127.0.0.1:{server.server_port}/v1#x"
-        said = witan("ask", "Is it so?", *seats[:2], strict)
-        server.shutdown()
+    with run_handler(ModerationServer) as url:
+        said = witan("ask", "Is it so?", *seats[:2], f"--member=strict={url}/v1#x")
 
     assert "strict did not answer" in said.err
     found = rows(place, "SELECT seat, failed FROM answers ORDER BY seat")

@@ -42,7 +42,7 @@ class SessionWatch:
         self.held.append(running)
         return lambda _: None
 
-    def over(self, running):
+    def end_session(self, running):
         pass
 
 

@@ -3,12 +3,12 @@
 import json
 import signal
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 
 import httpx2
 import pytest
 
+from handlers import QuietHandler, run_handler
 from served import serving_process
 from services import write_config
 
@@ -19,40 +19,25 @@ SECRETS = (KEY, TOKEN)
 SAYS = "<script>alert(1)</script><img src=x onerror=alert(2)> \x1b[31mred"
 
 
-class _KeyEcho(BaseHTTPRequestHandler):
+class _KeyEcho(QuietHandler, BaseHTTPRequestHandler):
     """A model server that repeats its API key in replies and errors."""
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.read_json()
         said = f"Your key is {self.headers['Authorization']}, to be sure."
         if body["model"] == "refuses":
-            self._send(401, {"error": {"message": said, "type": "invalid_request_error"}})
+            self.reply(401, {"error": {"message": said, "type": "invalid_request_error"}})
             return
         message = {"role": "assistant", "content": said}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        self._send(200, {"id": "1", "object": "chat.completion", "choices": [choice]})
-
-    def _send(self, status: int, told: object) -> None:
-        text = json.dumps(told).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        self.reply(200, {"id": "1", "object": "chat.completion", "choices": [choice]})
 
 
 @pytest.fixture(scope="module")
 def echo_server() -> Iterator[str]:
     """The address of that server."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _KeyEcho) as server:
-        thread = Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-        server.shutdown()
-        thread.join()
+    with run_handler(_KeyEcho) as url:
+        yield f"{url}/v1"
 
 
 @pytest.fixture(scope="module", params=[pytest.param("text", marks=pytest.mark.slow), "json"])

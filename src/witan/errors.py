@@ -335,11 +335,8 @@ class ConfigError(WitanError, ValueError):
         super().__init__(source, key, problem)
 
     def __str__(self) -> str:
-        return (
-            f"{self.source}: {self.key} {self.problem}"
-            if self.key
-            else (f"{self.source}: {self.problem}")
-        )
+        subject = f"{self.key} " if self.key else ""
+        return f"{self.source}: {subject}{self.problem}"
 
 
 class NoCouncil(WitanError, ValueError):

@@ -162,7 +162,7 @@ def shorten(text: str, width: int, *, middle: bool = True) -> str:
         return text
     if width < 3:
         return "…"[:width]
-    head, tail = ((width - 1 + 1) // 2, (width - 1) // 2) if middle else (width - 1, 0)
+    head, tail = (width // 2, (width - 1) // 2) if middle else (width - 1, 0)
     return f"{_fitting_prefix(text, head)}…{_fitting_prefix(text[::-1], tail)[::-1]}"
 
 

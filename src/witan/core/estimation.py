@@ -750,7 +750,7 @@ def conclude_means(
     level: float,
     *,
     of: str = "sessions",
-    cluster: Cluster = "session",
+    cluster: Cluster,
 ) -> list[CorrectedMean]:
     """Estimate the mean of each column."""
     estimates = estimate_powered_means(people, jury, clusters, kind=kind, level=level)

@@ -308,7 +308,7 @@ def count_task(
     electorates: Sequence[Electorate],
     settings: Settings,
     on_unsuitable: OnUnsuitable | None,
-    check_wanted: CheckWanted = keep_counting,
+    check_wanted: CheckWanted,
     *,
     shared: SharedWork | None = None,
 ) -> Iterator[tuple[Outcomes, Sequence[int]]]:

@@ -236,7 +236,7 @@ def make_plan(
 
 
 def panel_separation(
-    members: Sequence[SeatLike], procedure: Procedure, jury: Sequence[SeatLike] = ()
+    members: Sequence[SeatLike], procedure: Procedure, jury: Sequence[SeatLike]
 ) -> Separation | None:
     """Smallest difference detectable by this panel.
 
@@ -282,7 +282,7 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     own_candidates: Mapping[str, Collection[str]],
     substitutes: Sequence[SeatLike],
     conversation: Sequence[Message] = (),
-    files: Mapping[str, str] = NO_FILES,
+    files: Mapping[str, str],
 ) -> Plan:
     """Plan reviews of existing answers, and the final answer.
 

@@ -282,7 +282,7 @@ def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> 
     _rehearse(procedure)
 
 
-def check_question_reviews(procedure: Procedure, n_members: int, n_jurors: int = 0) -> None:
+def check_question_reviews(procedure: Procedure, n_members: int, n_jurors: int) -> None:
     """Refuse a question to two members that would only rank each other.
 
     Each would see one answer alone, or in pairs compare its own. Judged texts are all seen by every

@@ -467,7 +467,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
 """Message by type of fault; every text may contain any character except NUL."""
 
 
-def fault_words(kind: str, message: str, context: Mapping[str, Any] | None = None) -> str:
+def fault_words(kind: str, message: str, context: Mapping[str, Any] | None) -> str:
     """Describe a fault, by default in the library's words."""
     words = _WORDS.get(kind)
     if words is None:

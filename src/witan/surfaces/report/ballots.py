@@ -46,7 +46,7 @@ class _ReviewerEvents:
 
 
 def ballot_matrix(
-    session: Session, names: SeatNames, *, without: tuple[str, ...] = (), is_closed: bool = True
+    session: Session, names: SeatNames, *, without: tuple[str, ...] = (), is_closed: bool
 ) -> BallotMatrix:
     """Write the ballots so far; more may come unless `is_closed`."""
     events = _fold_events(session)

@@ -31,7 +31,7 @@ AWAITED = tuple(
 
 
 def session_banner(
-    session: Session, names: SeatNames, *, recount: str = "", is_closed: bool = True
+    session: Session, names: SeatNames, *, recount: str = "", is_closed: bool
 ) -> Banner:
     """Write the result of a session so far.
 

@@ -738,7 +738,7 @@ def _mark_dot(
 
 
 def _draw_dot(
-    dot: Dot, place: Scale, across: float, *, upright: bool = False, r: float = 5
+    dot: Dot, place: Scale, across: float, *, upright: bool, r: float = 5
 ) -> Iterator[str]:
     """Draw a dot and its interval at `across` on an axis."""
     if dot.interval is not None:

@@ -164,7 +164,7 @@ class _UnreadableFormula(ValueError):
     pass
 
 
-def formula_html(source: str, *, on_own_line: bool = False) -> Markup:
+def formula_html(source: str, *, on_own_line: bool) -> Markup:
     """Write a formula as MathML, or as text if it does not parse."""
     try:
         return trusted_html("".join(_write_element(_read_formula(source, on_own_line))))

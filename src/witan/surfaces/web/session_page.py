@@ -143,7 +143,7 @@ class SessionPage:
 def session_page(
     result: Session | CouncilSession | ImportedSession,
     *,
-    show_names: bool = False,
+    show_names: bool,
     recount: RecountView | None = None,
 ) -> SessionPage:
     """Return the page of a session; imported ones always show names."""

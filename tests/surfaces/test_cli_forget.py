@@ -77,35 +77,31 @@ def test_rescued_records_are_deleted_with_it(witan, place, tmp_path):
     assert aside(tmp_path) == ["s12.json"]
 
 
-def test_a_rescued_record_is_removed_after_its_import(witan, place, tmp_path):
-    """Once the history has all of it."""
-    seats = write_council(tmp_path)
-    asked = witan("ask", "Is it so?", "--json", "--no-history", *seats)
-    record = json.loads(asked.out)
+@pytest.fixture
+def rescued_file(witan, seats, tmp_path, place):
+    """The file of a session that was interrupted before its end."""
+    record = witan("ask", "Is it so?", "--json", "--no-history", *seats).json
     answered = [e for e in record["events"] if e["event"] != "session_closed"]
     cut = tmp_path / "cut.json"
     cut.write_text(json.dumps({**record, "events": answered}), encoding="utf-8")
-    file = rescue_session(read_session(cut))
+    return rescue_session(read_session(cut))
 
-    said = witan("resume", file, "--trust", "--quiet")
+
+def test_a_rescued_record_is_removed_after_its_import(witan, rescued_file, tmp_path):
+    """Once the history has all of it."""
+    session = read_session(rescued_file).id
+
+    said = witan("resume", rescued_file, "--trust", "--quiet")
 
     assert said.status == 0, said.err
     assert aside(tmp_path) == []
-    assert listed(witan) == {asked.json["session"]}
+    assert listed(witan) == {session}
 
 
-def test_a_rescued_record_stays_without_a_history(witan, place, tmp_path):
+def test_a_rescued_record_stays_without_a_history(witan, rescued_file, tmp_path):
     """It is the only copy."""
-    seats = write_council(tmp_path)
-    asked = witan("ask", "Is it so?", "--json", "--no-history", *seats)
-    record = json.loads(asked.out)
-    answered = [e for e in record["events"] if e["event"] != "session_closed"]
-    cut = tmp_path / "cut.json"
-    cut.write_text(json.dumps({**record, "events": answered}), encoding="utf-8")
-    file = rescue_session(read_session(cut))
-
-    assert witan("resume", file, "--trust", "--quiet", "--no-history").status == 0
-    assert aside(tmp_path) == [file.name]
+    assert witan("resume", rescued_file, "--trust", "--quiet", "--no-history").status == 0
+    assert aside(tmp_path) == [rescued_file.name]
 
 
 def test_no_deletes_nothing_and_says_so(witan, place):

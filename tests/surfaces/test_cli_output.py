@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from processes import run_program
 from witan.surfaces.cli.options import Status
 
 
@@ -18,6 +19,12 @@ def demo(*options: object, **streams: object) -> subprocess.CompletedProcess[byt
         timeout=60,
         **streams,
     )
+
+
+def run_in_shell(line: str) -> subprocess.CompletedProcess[str]:
+    """Run ``$WITAN`` in a shell, which alone can close a stream."""
+    environment = {**os.environ, "WITAN": f"{sys.executable} -m witan"}
+    return run_program("/bin/sh", "-c", line, env=environment)
 
 
 class TestLostOutput:
@@ -72,17 +79,10 @@ class TestLostOutput:
     @pytest.mark.parametrize("command", ["--version", "rules"])
     def test_a_closed_standard_output_is_one_sentence(self, command):
         """The status says that nothing was written."""
-        run = subprocess.run(  # noqa: S602 - only a shell can close a stream
-            f'"$WITAN" -m witan {command} >&-',
-            shell=True,
-            check=False,
-            timeout=60,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "WITAN": sys.executable},
-        )
+        run = run_in_shell(f"$WITAN {command} >&-")
 
         assert run.returncode == Status.UNWRITTEN
-        assert run.stderr == b"witan: standard output cannot be written: Bad file descriptor\n"
+        assert run.stderr == "witan: standard output cannot be written: Bad file descriptor\n"
 
     @pytest.mark.slow
     def test_every_simulated_event_is_marked(self):
@@ -99,32 +99,18 @@ class TestLostOutput:
     )
     def test_a_closed_stream_loses_no_answer(self, closing):
         """Without standard input or standard error the text is on standard output."""
-        run = subprocess.run(  # noqa: S602 - only a shell can close a stream
-            f'"$WITAN" -m witan demo --fast {closing}',
-            shell=True,
-            check=False,
-            timeout=60,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "WITAN": sys.executable},
-        )
+        run = run_in_shell(f"$WITAN demo --fast {closing}")
 
         assert run.returncode == Status.ANSWERED
-        assert run.stdout.startswith(b"simulated | No, not UTC alone.")
+        assert run.stdout.startswith("simulated | No, not UTC alone.")
 
     def test_a_question_needs_standard_input_or_an_argument(self):
         """The error says so."""
         seats = "--member script:a.toml --member script:b.toml"
-        run = subprocess.run(  # noqa: S602 - only a shell can close a stream
-            f'"$WITAN" -m witan ask {seats} <&-',
-            shell=True,
-            check=False,
-            timeout=60,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "WITAN": sys.executable},
-        )
+        run = run_in_shell(f"$WITAN ask {seats} <&-")
 
         assert run.returncode == Status.MISUSED
-        assert run.stderr == b"witan: the question is empty\n"
+        assert run.stderr == "witan: the question is empty\n"
 
     def test_a_record_keeps_its_permissions(self, tmp_path):
         record = tmp_path / "s.json"

@@ -455,21 +455,27 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "missing": "is missing",
         "model_attributes_type": "must be an object",
         "model_type": "must be an object",
-        "string_pattern_mismatch": "contains a NUL character, which cannot be stored; remove it",
+        "string_pattern_mismatch": "must match {pattern}",
         "string_too_long": "is longer than {max_length:,} characters",
         "string_too_short": "is empty",
         "string_type": "must be text",
+        "string_unicode": "contains half of a surrogate pair, which is no character; remove it",
         "too_long": "has more than {max_length:,} entries",
         "too_short": "is empty",
         "unexpected_keyword_argument": "is not known here; leave it out",
     }
 )
-"""Message by type of fault; every text may contain any character except NUL."""
+"""Message by type of fault."""
+
+NO_NUL = r"^[^\x00]*$"
+"""Pattern of a text without NUL characters."""
 
 
 def fault_words(kind: str, message: str, context: Mapping[str, Any] | None) -> str:
     """Describe a fault, by default in the library's words."""
     words = _WORDS.get(kind)
+    if context is not None and context.get("pattern") == NO_NUL:
+        words = "contains a NUL character, which cannot be stored; remove it"
     if words is None:
         return message[:1].lower() + message[1:]
     return words.format(**(context or {}))

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from witan.errors import SessionFileError, UnknownName
-from witan.service.parameters import MOMENT, Constraint, Doc, Parameters
+from witan.service.parameters import MOMENT, NO_NUL, Constraint, Doc, Parameters
 
 if TYPE_CHECKING:
     from witan.core.stats.leaderboard import Window
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from witan.service.sessions.running import RunningSession
     from witan.service.sessions.spending import Client
 
-NUL_FREE = Constraint(pattern=r"^[^\x00]*$")
+NUL_FREE = Constraint(pattern=NO_NUL)
 """Text that every store can hold."""
 
 Name = Annotated[str, NUL_FREE, Constraint(min_length=1, max_length=400)]

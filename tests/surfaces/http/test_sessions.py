@@ -190,6 +190,20 @@ class TestFollowing:
 
         assert _without_pieces(rest) == _without_pieces(whole[5:])
 
+    def test_an_invalid_place_in_a_stream_is_refused_in_its_own_words(self, client):
+        """It is not mistaken for a text with a NUL character, and neither is half a character."""
+        session = client.post("/api/sessions?wait=60", json=QUESTION).json()["session"]
+        place = client.get(f"/api/sessions/{session}/events", params={"after": "junk"})
+        half = client.post(
+            "/api/sessions",
+            content=r'{"question": "\ud800"}',
+            headers={"Content-Type": "application/json"},
+        )
+
+        assert (place.status_code, half.status_code) == (422, 422)
+        assert place.json()["detail"].startswith("after: must match ^[0-9]")
+        assert half.json()["detail"].startswith("question: contains half of a surrogate pair")
+
     def test_a_reader_receives_all_of_a_resumed_session(self, tmp_path, history):
         """Numbers of lost pieces are reused, so the stream starts again."""
         closing = [{"text": "so " * 300, "tokens_per_second": 300}]

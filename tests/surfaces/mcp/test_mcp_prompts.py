@@ -110,7 +110,7 @@ async def test_names_of_sessions_and_profiles_are_completed(tmp_path):
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [
-        ("ask_council", {}, "question is missing"),
+        ("ask_council", {}, "question is missing; expected a text"),
         ("ask_council", {"question": "So?", "profil": "x"}, "did you mean 'profile'"),
         ("ask_concil", {}, "did you mean 'ask_council'"),
     ],

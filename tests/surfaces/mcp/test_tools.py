@@ -506,3 +506,8 @@ class TestResources:
         """In the form of the protocol."""
         with pytest.raises(Exception, match="unknown"):
             await client.read_resource(uri)
+
+    async def test_an_unknown_resource_is_named_beside_the_known_ones(self, client):
+        """Without their scheme, as addresses are taken out of errors."""
+        with pytest.raises(Exception, match=r"unknown resource 'secrets'; known: .*audit"):
+            await client.read_resource("witan://secrets")

@@ -61,11 +61,12 @@ LATEST = 20
 QUESTION_LENGTH = 100
 """Most characters of a question in a title."""
 
-SESSION = "witan://sessions/"
+SCHEME = "witan://"
+SESSION = f"{SCHEME}sessions/"
 
 REPORTS: Mapping[str, Operation[Any, Any]] = MappingProxyType(
     {
-        f"witan://{name}": operation
+        f"{SCHEME}{name}": operation
         for name in CATALOGUE
         if (operation := find_operation(name)).method == "GET" and not operation.path_parameters
     }
@@ -310,7 +311,7 @@ class _Handlers:
             raise _invalid(UnknownName(f"argument of {name}", unknown, arguments))
         for each in arguments.values():
             if each.required and not values.get(each.name, "").strip():
-                raise _invalid(MissingParameter(each.name, None, each.description or "a text"))
+                raise _invalid(MissingParameter(each.name, None, "a text"))
         text = PROMPTS[name](**{key: value for key, value in values.items() if value.strip()})
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=about.description, messages=[message])
@@ -364,7 +365,9 @@ class _Handlers:
                 write, kind = session_to_html, HTML
         if operation is None:
             known = [*REPORTS, *(each.uri_template for each in TEMPLATES)]
-            raise UnknownName("resource", uri, known)
+            # Addresses are taken out of errors; these without their scheme are none.
+            names = [each.removeprefix(SCHEME) for each in known]
+            raise UnknownName("resource", uri.removeprefix(SCHEME), names)
         parameters = parameters or operation.parameters()
         return await dispatch(operation, self._service, LOCAL, parameters, write), kind
 

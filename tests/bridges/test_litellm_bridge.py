@@ -53,6 +53,7 @@ for name, values in {
     "none": {"model": "witan/none"},
     "mode": {"model": "witan/demo", "witan": {"options": {"mode": "worst"}}},
     "image": {"model": "witan/demo", "messages": IMAGE},
+    "n": {"model": "witan/demo", "n": 2},
 }.items():
     try:
         litellm.completion(**{"messages": ASK, **values})
@@ -99,5 +100,6 @@ def test_an_error_of_the_council_is_an_error_of_litellm(found):
     """LiteLLM does not retry it."""
     assert found["errors"]["none"][0] == "BadRequestError"
     assert "unknown council 'witan/none'" in found["errors"]["none"][1]
-    assert "witan.options.mode must be 'consensus'" in found["errors"]["mode"][1]
+    assert "witan.options.mode: must be 'consensus'" in found["errors"]["mode"][1]
     assert "contains an image, which is not supported yet" in found["errors"]["image"][1]
+    assert "the request: n: the council writes one text" in found["errors"]["n"][1]

@@ -658,7 +658,7 @@ def read_chat(values: Mapping[str, Any]) -> tuple[ChatBody, QuestionRequest]:
     except ValidationError as error:
         fault = error.errors()[0]
         words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
-        raise ConfigError("the request", fault_place(fault["loc"]), words) from None
+        raise ConfigError(f"the request: {fault_place(fault['loc'])}", "", words) from None
     return body, body.question_for(CouncilModel("", ""), {})
 
 

@@ -94,7 +94,7 @@ def uncertainty_of(
         shared=rho / (1 - rho),
         prior=prior,
         own=PairEvidence.of(values, prior, is_repeated=is_repeated),
-        design=design_effect(profile.weights),
+        design=design_effect(profile.weights, ~np.isnan(values)),
     )
 
 

@@ -380,3 +380,45 @@ def test_no_report_of_failed_candidates_names_a_winner():
 
     assert "nobody can win" in text
     assert not any(word in text for word in ("dead heat", "first place", "lead"))
+
+
+class TestBallotsThatCompareNothing:
+    """A ballot with one candidate, such as the rest of one after recusal, compares nothing."""
+
+    @pytest.mark.parametrize(
+        "rule",
+        [
+            "borda", "calibrated", "tournament", "schulze", "ranked_pairs", "kemeny",
+            "bradley_terry", "plackett_luce",
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("kind", ["model", "human"])
+    @pytest.mark.parametrize("weight", [0.1, 1.0, 1e9, 1e300])
+    def test_it_changes_no_number_of_a_rule_that_compares(self, rule, kind, weight):
+        """Scores, errors, probabilities and tests stay, whatever it weighs; it is named."""
+        cast = [
+            Ballot("p", grades={"a": 9, "b": 6, "c": 5}, weight=2.0),
+            Ballot("q", grades={"a": 8, "b": 9, "c": 4}),
+            Ballot("r", grades={"a": 7, "b": 5, "c": 2}, weight=0.5),
+            Ballot("s", grades={"b": 3, "c": 1}, positions={"b": 1, "c": 2}),
+        ]
+        alone = Ballot("t", grades={"a": 2}, positions={"a": 1}, weight=weight, kind=kind)
+
+        before, after = tally(cast, rule), tally([*cast, alone], rule)
+
+        for name in ("rank", "score", "std_error", "effect", "p_best", "tier"):
+            values = {c: getattr(before[c], name) for c in "abc"}
+            assert {c: getattr(after[c], name) for c in "abc"} == pytest.approx(values), name
+        for name in ("df", "rho", "effective_votes", "n_ballots", "ballots_to_flip"):
+            assert getattr(after, name) == pytest.approx(getattr(before, name)), name
+        assert after.unresolved == before.unresolved
+        assert after.without_effect == ("t",)
+
+    def test_it_counts_where_a_rule_reads_it(self):
+        """A first place under irv, a rank and a grade in means."""
+        cast = ballots("p: a > b", "q: b > a", "r: a > b", "t: b")
+
+        for rule in ("irv", "mean_rank"):
+            outcome = tally(cast, rule)
+            assert outcome.n_ballots == 4
+            assert outcome.without_effect == ()

@@ -45,6 +45,9 @@ MATCHUP_CELLS, BALLOT_CELLS = 1 << 22, 1 << 20
 
 SESSIONS_AT_ONCE = 2048
 
+HEAVIEST = 1e9
+"""Largest weight of a ballot with one candidate, where those with more have a mean of 1."""
+
 Fitted = tuple[AdditiveFit, int, Unit]
 """A fit of many sessions, the column of one of them, and the unit."""
 
@@ -82,7 +85,7 @@ def stack(
     smallest = np.uint8 if rows.places.max(initial=0) < 256 else np.uint16
     weights = mass = None
     if rows.weights is not None and not (rows.weights == 1.0).all():
-        mass = normalise_weights(rows.weights)
+        mass = normalise_weights(rows.weights, rows.lengths)
         weights = None if np.array_equal(rows.weights, mass) else rows.weights
     reliability_array = None
     if reliability is not None:
@@ -178,12 +181,18 @@ def _mean_rounding(grades: Floats, steps: Sequence[float]) -> float:
     return total / n_grades if converted else np.nan
 
 
-def normalise_weights(weights: Floats) -> Floats:
-    """Scale weights to mean 1 over ballots of positive weight."""
-    scaled = weights / np.maximum(weights.max(axis=0, initial=0.0), np.finfo(np.float64).tiny)
-    count = np.maximum((scaled > 0).sum(axis=0), 1)
-    total = scaled.sum(axis=0)
-    normal: Floats = scaled * np.where(total > 0, count / np.where(total > 0, total, 1.0), 1.0)
+def normalise_weights(weights: Floats, lengths: NDArray[Any]) -> Floats:
+    """Scale weights to mean 1 over ballots of positive weight that rank two candidates.
+
+    If no ballot does, over all of positive weight.
+    """
+    counts = (weights > 0) & (lengths > 1)
+    counts |= (weights > 0) & ~counts.any(axis=0)
+    heaviest = np.where(counts, weights, 0.0).max(axis=0, initial=0.0)
+    heaviest = np.maximum(heaviest, np.finfo(np.float64).tiny)
+    scaled = np.minimum(weights / heaviest, HEAVIEST)
+    total = np.where(counts, scaled, 0.0).sum(axis=0)
+    normal: Floats = scaled * (np.maximum(counts.sum(axis=0), 1) / np.where(total > 0, total, 1.0))
     return normal
 
 

@@ -461,10 +461,11 @@ def _take_ballots(ballots: Profile | _Opinions, rows: Rows, columns: Rows) -> Pr
         return np.ascontiguousarray(np.moveaxis(array[rows, :, columns], 1, -1))
 
     weights = of_ballots(ballots.weights)
+    places = of_cells(ballots.places)
     return Profile(
-        places=of_cells(ballots.places),
+        places=places,
         grades=None if ballots.grades is None else of_cells(ballots.grades),
-        weights=None if weights is None else normalise_weights(weights),
+        weights=None if weights is None else normalise_weights(weights, (places > 0).sum(axis=1)),
         rounding=None if ballots.rounding is None else ballots.rounding[columns],
     )
 
@@ -590,12 +591,17 @@ def _compare(draw: _Draw, settings: Settings, sums: "_Sums") -> None:
         assert isinstance(panel, Profile)  # noqa: S101 - checked above
         assert not isinstance(some.others, _Opinions)  # noqa: S101
         fit = fit_grades if unit == "grades" else fit_ranks
-        present = panel.mask_weighed(panel.grade_mask if unit == "grades" else panel.rank_mask)
+        present, design = _weigh(panel, unit)
         others = fit(some.others) if isinstance(some.others, Profile) else some.others
-        weights = some.others.weights if isinstance(some.others, Profile) else None
-        widened = design_effect(weights)
-        evidence = _Evidence(fit(panel), present.sum(axis=0), unit, panel.weights, widened)
+        widened = _weigh(some.others, unit)[1] if isinstance(some.others, Profile) else None
+        evidence = _Evidence(fit(panel), present.sum(axis=0), unit, design, widened)
         _add(some, evidence, others, settings, sums)
+
+
+def _weigh(panel: Profile, unit: Unit) -> tuple[NDArray[np.bool_], Floats | None]:
+    """Return the votes of a panel, (R, C, S), and the design effect of its weights."""
+    present = panel.mask_weighed(panel.grade_mask if unit == "grades" else panel.rank_mask)
+    return present, design_effect(panel.weights, present)
 
 
 @dataclass(frozen=True, slots=True)
@@ -605,7 +611,7 @@ class _Evidence:
     fit: AdditiveFit
     votes: NDArray[np.integer[Any]]
     unit: Unit
-    weights: Floats | None = None
+    design: Floats | None = None
     others_design: Floats | None = None
     paired: bool = False
 
@@ -620,8 +626,7 @@ def _add(
     fit = evidence.fit
     n_candidates = len(fit.effects)
     prior = prior_of(settings.prior, evidence.unit, n_candidates, is_paired=evidence.paired)
-    design = design_effect(evidence.weights)
-    uncertainty = Uncertainty.of(fit, evidence.votes, prior=prior, design=design)
+    uncertainty = Uncertainty.of(fit, evidence.votes, prior=prior, design=evidence.design)
     everybody, among = np.ones(fit.effects.shape, dtype=np.bool_), ratios(prior)
     stated = beliefs(uncertainty, everybody, among)
     expected = beliefs(uncertainty, everybody, among, others, evidence.others_design)

@@ -624,12 +624,13 @@ class Inference:
 
 
 def _share_of_models(electorate: Electorate) -> float:
-    """Compute the models' share of all reviewers' weight."""
+    """Compute the models' share of the weight of all reviewers that rank two candidates."""
     kinds = electorate.kinds
     n_models = kinds.count("model")
     if n_models in (0, len(kinds)):
         return float(n_models > 0)
-    weights = {vote.reviewer: (vote.kind, vote.weight) for vote in electorate.votes}
+    comparing = (vote for vote in electorate.votes if vote.length > 1)
+    weights = {vote.reviewer: (vote.kind, vote.weight) for vote in comparing}
     heaviest = max((weight for _, weight in weights.values()), default=0.0) or 1.0
     total = math.fsum(weight / heaviest for _, weight in weights.values())
     own = math.fsum(w / heaviest for kind, w in weights.values() if kind == "model")
@@ -758,7 +759,7 @@ def _fit_sessions(
     present = profile.mask_weighed(profile.grade_mask if unit == "grades" else profile.rank_mask)
     design = None
     if values is None:
-        design = design_effect(profile.weights)
+        design = design_effect(profile.weights, present)
         values = adjusted_grades(profile) if unit == "grades" else -profile.ranks
     own = None
     if profile.n_candidates > 1:

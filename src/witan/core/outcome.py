@@ -255,7 +255,7 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
         Seats without a ballot.
     without_effect
         Reviewers whose ballots the rule ignores, such as rankings under a rule for grades, or one
-        candidate beside longer ballots under `borda`; a warning names them, too.
+        candidate beside longer ballots under a rule that compares; a warning names them, too.
     effective_votes
         Equivalent number of independent reviewers; None: nothing is fitted.
     rho

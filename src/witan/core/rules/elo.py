@@ -22,6 +22,7 @@ ROUNDING = 1e-9
 @rule(
     "elo",
     needs="history",
+    shortest=2,
     source="Elo 1978",
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY},
     summary="Ratings moved session by session toward what each match showed.",

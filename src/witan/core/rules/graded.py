@@ -291,6 +291,7 @@ def _standardise(
 @rule(
     "calibrated",
     needs="grades",
+    shortest=2,
     source="least squares for unbalanced two-way layouts: Searle, Linear Models, 1971, ch. 7",
     summary="Mean grade after each reviewer's own level and spread are taken out by least squares.",
     use_when="reviewers grade: it corrects harsh and generous reviewers exactly, even when they "

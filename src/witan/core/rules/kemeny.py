@@ -30,6 +30,7 @@ ROUNDING = 1e-9
 @rule(
     "kemeny",
     needs="rankings",
+    shortest=2,
     source="Kemeny, Mathematics without numbers, Daedalus 88 (1959); Young and Levenglick 1978",
     summary="Ranks by the order that disagrees with the ballots on the fewest pairs.",
     use_when="you want one consensus ranking as a whole, not only a winner, and majority cycles "

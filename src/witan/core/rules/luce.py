@@ -37,6 +37,7 @@ ELIMINATED = 12
 @rule(
     "bradley_terry",
     needs="rankings",
+    shortest=2,
     source="Bradley & Terry 1952; Ford 1957",
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.UNANIMITY, Axiom.MONOTONICITY},
     error="asymptotic",
@@ -114,6 +115,7 @@ def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
 @rule(
     "plackett_luce",
     needs="rankings",
+    shortest=2,
     source="Luce 1959; Plackett 1975; Efron 1977",
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.UNANIMITY},
     error="asymptotic",

@@ -74,6 +74,7 @@ def share_of_rivals_not_above(
 @rule(
     "tournament",
     needs="rankings",
+    shortest=2,
     source="Copeland, A reasonable social welfare function, 1951",
     summary="Share of its matchups that a candidate wins by majority, a draw counting half.",
     use_when="the result must be simple to state (“it won three of its four matchups”), or one "
@@ -125,6 +126,7 @@ def tournament(profile: Profile) -> Scores:
 @rule(
     "schulze",
     needs="rankings",
+    shortest=2,
     source="Schulze, Social Choice and Welfare 36, 2011",
     summary="A beats B if its strongest chain of majorities over B is stronger than any back.",
     use_when="near-copies of an answer or majority cycles are likely, and a head-to-head winner "
@@ -197,6 +199,7 @@ def _links(profile: Profile, *, winning_votes: bool) -> NDArray[np.signedinteger
 @rule(
     "ranked_pairs",
     needs="rankings",
+    shortest=2,
     source="Tideman, Social Choice and Welfare 4, 1987",
     summary="Majorities are locked in from the clearest down, skipping what would close a cycle.",
     use_when="there are majority cycles and the clearest majorities must stand.",

@@ -362,6 +362,7 @@ def _solve(cells: NDArray[np.bool_], mass: Floats) -> Solved:
     n_candidates = cells.shape[2]
     counted = (cells & (mass > 0)[:, :, np.newaxis]).astype(np.float64)
     length = np.maximum(counted.sum(axis=2), 1.0)
+    mass = mass * (length > 1)  # a single cell compares nothing; its mass would cancel inexactly
     scaled = counted * (mass / length)[:, :, np.newaxis]
     laplacian = -np.einsum("prc,prd->pcd", scaled, counted)
     degree = np.einsum("prc,pr->pc", counted, mass)

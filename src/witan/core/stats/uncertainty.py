@@ -321,7 +321,7 @@ def moderate_pairs(own: Floats, n_ballots: NDArray[np.integer[Any]], prior: Prio
     return moderated
 
 
-def design_effect(weights: Floats | None) -> Floats | None:
+def design_effect(weights: Floats | None, cells: NDArray[np.bool_]) -> Floats | None:
     """Compute Kish's design effect of unequal weights on a mean's variance.
 
     It is R·Σw²/(Σw)², of shape (S,); None: there are no weights.
@@ -330,6 +330,8 @@ def design_effect(weights: Floats | None) -> Floats | None:
     ----------
     weights : float array, shape (R, S), optional
         Ballots of weight 0 do not count.
+    cells : bool array, shape (R, C, S)
+        The votes; a ballot with a single one compares nothing and does not count.
 
     References
     ----------
@@ -337,8 +339,9 @@ def design_effect(weights: Floats | None) -> Floats | None:
     """
     if weights is None:
         return None
-    total = np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)
-    effect: Floats = (weights > 0).sum(axis=0) * (weights**2).sum(axis=0) / total**2
+    weights = np.where(np.count_nonzero(cells, axis=1) > 1, weights, 0.0)
+    shares = weights / np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)
+    effect: Floats = (weights > 0).sum(axis=0) * (shares**2).sum(axis=0)
     # Equal weights have no effect apart from rounding.
     return np.where(effect > 1 + 1e-9, effect, 1.0)
 

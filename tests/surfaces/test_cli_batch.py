@@ -285,27 +285,31 @@ class TestRows:
                 reason.startswith("mute cast no ballot: its r") for reason in each["missing"]
             )
 
-    def test_a_vote_of_a_later_run_replaces_its_reason(self, witan, tmp_path, place):
-        """A row that stays open does not say that a juror with a ballot cast none."""
-        failing = {"mute": {"text": "no"}, "down": {"error": "is overloaded"}}
+    def test_an_open_row_has_no_decision_and_no_reason_of_voters(self, witan, tmp_path, place):
+        """Two of three ballots are stored, but a later run may add the third."""
+        failing = {"mute": {"text": "no"}, "dumb": {"text": "no"}, "down": {"error": "is busy"}}
         paths = {
             name: write_script(tmp_path / f"{name}.toml", review=[line])
             for name, line in failing.items()
         }
         jury = [word for path in paths.values() for word in ("--jury", f"script:{path}")]
-        rows = write_rows(tmp_path / "rows.jsonl", [{"text": "a moraine"}])
-        arguments = ["batch", rows, *jury, "--history", place]
+        rows = write_rows(tmp_path / "rows.jsonl", [{"text": "ice"}])
+        arguments = ["batch", rows, *jury, "--history", place, "--pass-mark", 9]
         command = [sys.executable, "-m", "witan", *map(str, arguments)]
         subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - our own interpreter
         write_script(paths["mute"], review=[{"grades": GRADES}])
+        write_script(paths["dumb"], review=[{"grades": GRADES}])
         write_script(paths["down"], review=[{"hang": True}])
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603 - our own interpreter
-            until_cast(place, 1)
+            until_cast(place, 2)
             process.send_signal(signal.SIGINT)
         write_script(paths["down"], review=[failing["down"]])
-        [row] = lines(witan(*arguments).out)
+        said = witan(*arguments)
+        [row] = lines(said.out)
 
-        assert row["missing"] == ["1 of 2 ballots kept", "down cast no ballot: is overloaded"]
+        assert row["missing"] == ["2 of 3 ballots kept", "down cast no ballot: is busy"]
+        assert (row["status"], row["decision"], row["verdict"]) == ("failed", None, None)
+        assert "decided rows" not in said.err
 
     def test_a_row_may_expect_another_text_than_the_batch(self, witan, tmp_path, jury):
         """Its own expectation counts; an unknown name is an error of the row."""

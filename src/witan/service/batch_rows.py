@@ -306,9 +306,10 @@ def _is_empty(cell: object) -> bool:
 
 def result_of(task: BatchRow, session: Session) -> RowResult:
     """Reduce a session to the result of its row."""
-    verdict, judging = session.verdict, session.opening.judging
-    spending = Spending.of(session)
-    status: Status = "failed" if session.status in ("interrupted", "running") else session.status  # type: ignore[assignment]
+    judging, spending = session.opening.judging, Spending.of(session)
+    is_open = session.status in ("interrupted", "running")
+    verdict = None if is_open else session.verdict
+    status: Status = "failed" if is_open else session.status  # type: ignore[assignment]
     return RowResult(
         task.number,
         task.id,
@@ -316,7 +317,7 @@ def result_of(task: BatchRow, session: Session) -> RowResult:
         status,
         None if verdict is None else verdict.decision,
         session.text,
-        () if session.outcome is None else session.outcome.leaders,
+        () if is_open or session.outcome is None else session.outcome.leaders,
         verdict,
         (*session.missing, *(_reasons(session) if status == "failed" else ())),
         spending.cost_usd,

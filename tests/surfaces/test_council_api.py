@@ -247,6 +247,10 @@ class TestOptions:
 
     def test_an_error_in_a_seat_of_a_jury_names_the_jury(self):
         """A jury that judges texts has no members."""
+        with pytest.raises(InvalidParameter, match=r"^jury\[2\] cannot be 3; expected a seat such"):
+            judge("a text", [Echo(), 3], pass_mark=6)
+        with pytest.raises(InvalidParameter, match="'openai:m'; expected a list of seats"):
+            judge("a text", "openai:m", pass_mark=6)
         with pytest.raises(ConfigError, match=r"the council: jury\[2\] is not a seat"):
             judge("a text", [Echo(), "openai:"], pass_mark=6)
 

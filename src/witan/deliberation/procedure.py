@@ -230,7 +230,7 @@ class Procedure:
 
     def _check_schema(self, schema: str) -> None:
         if self.mode != "consensus" or not self.synthesis:
-            expected = "None where no chairman writes a common answer, such as in the mode best"
+            expected = "no schema where no chairman writes a common answer, as in the mode best"
             raise InvalidParameter("json_schema", schema[:80], expected)
         check_schema(schema)
 

@@ -706,11 +706,10 @@ def seat_jury(jury: Sequence[Seatable] | None, **options: Unpack[AskOptions]) ->
     values: dict[str, Any] = {**options}
     if jury is None:
         return Council.from_config(only_judges=True, **values)
-    try:
-        return Council(jury, **values)
-    except ConfigError as error:  # a jury without a council sits in the members' seats
-        place = error.key.replace("members", "jury", 1)
-        raise ConfigError(error.source, place, error.problem) from None
+    if not isinstance(jury, str):
+        for n, juror in enumerate(jury, start=1):
+            _spec(juror, f"jury[{n}]")  # in a council without members, jurors sit in their seats
+    return Council(jury, **values)
 
 
 @contextmanager

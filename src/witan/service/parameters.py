@@ -478,7 +478,11 @@ def fault_words(kind: str, message: str, context: Mapping[str, Any] | None) -> s
         words = "contains a NUL character, which cannot be stored; remove it"
     if words is None:
         return message[:1].lower() + message[1:]
-    return words.format(**(context or {}))
+    values = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in (context or {}).items()
+    }
+    return words.format(**values)
 
 
 def fault_place(place: Sequence[str | int]) -> str:

@@ -209,6 +209,11 @@ class TestQuestion:
             ({"context_management": [{"type": "x"}]}, "context_management", "shortened"),
             ({"moderation": {"model": "x"}}, "moderation", "moderation is not supported"),
             ({"top_logprobs": 2}, "top_logprobs", "probabilities"),
+            (
+                {"extra_body": {"response_format": {"type": "text"}}},
+                "response_format",
+                "in text.format",
+            ),
             ({"tools": [TOOL]}, "tools", "no tools"),
             ({"input": []}, "input", "is empty"),
             ({"input": 5}, "input", "text, or a list"),

@@ -204,6 +204,12 @@ class TestFollowing:
         assert place.json()["detail"].startswith("after: must match ^[0-9]")
         assert half.json()["detail"].startswith("question: contains half of a surrogate pair")
 
+    def test_a_bound_is_written_as_people_write_it(self, client):
+        """A whole number has no decimals, though a parameter may have."""
+        late = client.post("/api/sessions?wait=601", json=QUESTION)
+
+        assert late.json()["detail"] == "wait: must be at most 600"
+
     def test_a_reader_receives_all_of_a_resumed_session(self, tmp_path, history):
         """Numbers of lost pieces are reused, so the stream starts again."""
         closing = [{"text": "so " * 300, "tokens_per_second": 300}]

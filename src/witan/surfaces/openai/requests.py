@@ -546,6 +546,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "context_management": "a conversation is never shortened; leave this out",
         "moderation": "moderation is not supported; leave this out",
         "top_logprobs": NO_ODDS,
+        "response_format": "a response has the form of its answer in text.format",
     }
 )
 """Parameters of a response that would change the reply, and why they are not supported."""
@@ -593,6 +594,7 @@ class ResponseBody(CouncilCallBody):
     context_management: Unsupported = None
     moderation: Unsupported = None
     top_logprobs: Unsupported = None
+    response_format: Unsupported = None
 
     _check_question = field_validator("input")(_check_question)
 

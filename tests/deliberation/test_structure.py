@@ -113,6 +113,16 @@ class TestReplies:
 
         assert (json.loads(text), problem) == ({"a": 1}, "")
 
+    @pytest.mark.parametrize("number", ["NaN", "-Infinity"])
+    @pytest.mark.parametrize("form", ['{{"a": {}}}', 'So: ```json\n{{"a": {}}}\n```'])
+    def test_a_number_that_json_lacks_is_a_problem(self, form, number):
+        """It is not rewritten as a text, which some schemas accept."""
+        assert read_structure(form.format(number), OBJECT)[1] == "is not one JSON value"
+
+    def test_an_infinite_number_in_prose_is_a_problem(self):
+        """JSON has it, but rewritten it would be Infinity."""
+        assert read_structure('So: {"a": 1e999}', OBJECT)[1] == "is not one JSON value"
+
     @pytest.mark.parametrize("reply", ["none", '{"a": 1} or {"a": 2}', '{"a": '])
     def test_no_object_or_several_are_a_problem(self, reply):
         """Which one is meant is not guessed."""

@@ -540,6 +540,15 @@ _DECODER = json.JSONDecoder(
 )
 
 
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)  # JSON has no NaN and no infinity
+
+
+_EXACT_DECODER = json.JSONDecoder(
+    strict=False, parse_constant=_refuse_constant, object_pairs_hook=_object
+)
+
+
 def parse_json(text: str) -> object:
     """Parse a text that is exactly one JSON value; return None otherwise."""
     try:
@@ -572,7 +581,9 @@ def split_groups(text: str) -> list[list[object]]:
     return [split_ties(part) for part in re.split(r"[,;\n]", text)]
 
 
-def find_json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
+def find_json_values(
+    text: str, decoder: json.JSONDecoder = _DECODER
+) -> Iterator[dict[str, Any] | list[Any]]:
     """Yield the outermost JSON objects and lists of a text, in order.
 
     A bracket that opens no value is skipped: a truncated value is never completed, but complete
@@ -582,7 +593,7 @@ def find_json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
     start = _OPENING.search(text)
     while start is not None and lock_wait >= 0:
         try:
-            value, end = _DECODER.raw_decode(text, start.start())
+            value, end = decoder.raw_decode(text, start.start())
         except json.JSONDecodeError as error:
             lock_wait -= error.pos - start.start() + 1 + looking
             comma = _trailing_comma(text, error.pos)
@@ -690,12 +701,10 @@ def _find_json(reply: str) -> tuple[str | None, Any]:
     try:
         return text, json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        values = [*find_json_values(text)]
-    if len(values) != 1:
+        pass
+    try:
+        [value] = find_json_values(text, _EXACT_DECODER)
+        json_text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
         return None, None
-    json_text = json.dumps(values[0], ensure_ascii=False)
-    return json_text.encode(errors="replace").decode(), values[0]
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)  # JSON has no NaN and no infinity
+    return json_text.encode(errors="replace").decode(), value

@@ -246,6 +246,24 @@ class TestSessions:
         assert outcome.n_ballots == 1
         assert any("other than two candidates" in warning for warning in outcome.warnings)
 
+    def test_a_comparison_of_three_in_several_orders_is_dropped(self):
+        """It is no error of the count that three candidates have more than two orders."""
+        sheet = {"paired": True, "candidates": ("a", "b", "c"), "session": "s"}
+        cast = [
+            Ballot(
+                "x",
+                (("a",), ("b",)),
+                positions={name: at for at, name in enumerate(order, 1)},
+                **sheet,
+            )
+            for order in ("abc", "bac", "cba")
+        ]
+
+        outcome = tally(cast, "tournament")
+
+        assert outcome.n_ballots == 0
+        assert any("other than two candidates" in warning for warning in outcome.warnings)
+
     def test_unranked_candidates_rank_above_failed_ones(self):
         """With ``last``, an unranked candidate is still above one that failed the gate."""
         gate = Gate(failed={"a": ("self_harm",)})

@@ -223,7 +223,7 @@ def shown_pair(ballot: Ballot) -> tuple[str, ...]:
 def _merge_orders(opinions: list[Ballot]) -> tuple[Ballot, bool | None]:
     """Merge both orders of a pair; different votes make a tie."""
     voted = [ballot for ballot in opinions if not ballot.abstained]
-    if len(voted) < 2:
+    if len(voted) != 2:  # more than two orders are of no pair, and dropped later
         return (voted or opinions)[0], None
     first, second = voted
     if [set(group) for group in first.groups] == [set(group) for group in second.groups]:

@@ -1048,12 +1048,14 @@ class TestPeople:
         before = self.people(place, session)
         witan("batch", voted, *jury, *mark)
         same = self.people(place, session)
-        voted.write_text(voted.read_text().replace('["pass", true]', "[3, 9]"), encoding="utf-8")
+        voted.write_text(voted.read_text().replace('["pass", true]', "[1, 9]"), encoding="utf-8")
         changed = json.loads(witan("batch", voted, *jury, *mark, "--json").err)
+        after = self.people(place, session)
 
         assert before["person 1"].grades == {"text": 1.0}
         assert same == before
-        assert self.people(place, session)["person 2"].grades == {"text": 9.0}
+        assert after["person 1"].scale != before["person 1"].scale  # 1 is the lowest grade, no pass
+        assert after["person 2"].grades == {"text": 9.0}
         assert changed["earlier"] == 13
 
     def test_a_vote_that_the_file_no_longer_has_is_reported(self, witan, voted, jury):

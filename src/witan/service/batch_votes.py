@@ -300,7 +300,9 @@ def _ballot(
 
 
 def _is_same(earlier: Ballot | None, vote: Ballot) -> bool:
-    return earlier is not None and (earlier.groups, earlier.grades) == (vote.groups, vote.grades)
+    return earlier is not None and all(
+        getattr(earlier, name) == getattr(vote, name) for name in ("groups", "grades", "scale")
+    )
 
 
 def _is_own(earlier: Ballot | None) -> bool:

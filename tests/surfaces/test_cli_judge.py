@@ -199,14 +199,17 @@ class TestRefusals:
             (["good.md", "--expected", "good.md"], "a single one needs a pass mark instead"),
             (["good.md", "--pass-mark", 6, "--level", 0.4], "above 0.5"),
             (["good.md", "--no-rubric-scoring"], "without grades no text can pass"),
+            (["good.md", "--pairs", 1], "expected none for a single text"),
         ],
     )
     def test_misuse_is_named(self, witan, jury, arguments, words):
         """With status 2 and without a call."""
         said = witan("judge", *arguments, *jury)
+        planned = witan("judge", *arguments, *jury, "--plan")
 
-        assert said.status == 2
+        assert said.status == planned.status == 2
         assert words in said.err
+        assert planned.err == said.err
 
     def test_an_empty_text_is_refused(self, witan, jury, tmp_path):
         """By its name."""

@@ -35,6 +35,7 @@ from witan.deliberation.openings import (
     Texts,
     check_attachments,
     check_category,
+    check_judgment,
     check_question,
     check_seats,
     check_stored_session,
@@ -460,11 +461,18 @@ class BaseCouncil:
         texts: Mapping[str, str],
         question: str | None = None,
         *,
+        pass_mark: float | None = None,
+        expected: str | None = None,
         files: Mapping[str, str] = NO_FILES,
     ) -> Plan:
-        """Plan the calls and the cost of `judge` without calling."""
+        """Plan the calls and the cost of `judge` without calling.
+
+        Parameters and errors are those of `judge`.
+        """
         texts = name_texts(texts)
         question = own_question(texts) if question is None else question
+        judging = Judging(pass_mark, expected)
+        check_judgment(self._judging_procedure, texts, question, judging, files)
         return plan_judgment(self.reviewers, self._judging_procedure, texts, question, files)
 
     async def judge(  # noqa: PLR0913 - all but two by name
@@ -536,8 +544,8 @@ class BaseCouncil:
         """
         texts = name_texts(texts)
         question = own_question(texts) if question is None else question
-        check_question(question)
-        check_attachments((), files)
+        judging = Judging(pass_mark, expected)
+        check_judgment(self._judging_procedure, texts, question, judging, files)
         opening = self._open_session(
             question,
             (),
@@ -547,7 +555,7 @@ class BaseCouncil:
             name=name,
             procedure=self._judging_procedure,
         )
-        judgment = open_judgment(opening, texts, Judging(pass_mark, expected), self.reviewers)
+        judgment = open_judgment(opening, texts, judging, self.reviewers)
         self._check_affordable(judgment.plan, self.procedure.limits)
         return await apply_history(judgment, self._teacher, self._lesson_cache)
 

@@ -239,6 +239,26 @@ FREE = Expense(Usage(0, 0), cost_usd=0.0, calls=0)
 """Expense of a text that no model wrote for this session."""
 
 
+def check_judgment(
+    procedure: Procedure,
+    texts: Mapping[str, str],
+    question: str,
+    judging: Judging,
+    files: Mapping[str, str],
+) -> None:
+    """Refuse a judgment that cannot be made."""
+    check_question(question)
+    check_attachments((), files)
+    check_pass_mark(judging.pass_mark)
+    check_expected(judging.expected, texts)
+    if judging.expected is not None and len(texts) == 1 and judging.pass_mark is None:
+        expected = "one of several texts; a single one needs a pass mark instead"
+        raise InvalidParameter("the expected text", judging.expected, expected)
+    check_judging(procedure, judging.pass_mark, len(texts))
+    if is_blank(files.get(REFERENCE, "none")):
+        raise InvalidParameter("reference", files[REFERENCE], "some text, or none")
+
+
 def check_judging(procedure: Procedure, pass_mark: float | None, n_texts: int) -> None:
     """Refuse a procedure that cannot judge so many texts."""
     level = procedure.counting.level
@@ -249,9 +269,9 @@ def check_judging(procedure: Procedure, pass_mark: float | None, n_texts: int) -
         raise InvalidParameter("spend", "adaptive", expected)
     graded = n_texts == 1 or pass_mark is not None
     if graded and procedure.pairs is not None:
-        expected = "None with a pass mark, as pairs are not graded"
+        expected = "none with a pass mark, as pairs are not graded"
         if n_texts == 1:
-            expected = "None for a single text, which makes no pair"
+            expected = "none for a single text, which makes no pair"
         raise InvalidParameter("pairs", procedure.pairs, expected)
     if graded and not procedure.asks_grades:
         raise InvalidParameter("rubric_scoring", False, "True: without grades no text can pass")
@@ -265,19 +285,7 @@ def open_judgment(
     `opening`: the opening of the question under the `judging_procedure` of the jury.
     `texts`: text by name; the sheets show neither names nor their order.
     `jury`: members of this council; those that share the name of a text are renamed.
-
-    Raises `InvalidParameter` if there is no text, one is empty, or a single text has no standard to
-    meet.
     """
-    check_pass_mark(judging.pass_mark)
-    check_expected(judging.expected, texts)
-    if judging.expected is not None and len(texts) == 1 and judging.pass_mark is None:
-        expected = "one of several texts; a single one needs a pass mark instead"
-        raise InvalidParameter("the expected text", judging.expected, expected)
-    procedure = opening.procedure
-    check_judging(procedure, judging.pass_mark, len(texts))
-    if is_blank(opening.files.get(REFERENCE, "none")):
-        raise InvalidParameter("reference", opening.files[REFERENCE], "some text, or none")
     seats = tuple(Seat(name, "", TEXT) for name in texts)
     renamed = rename_clashes(jury, seats)
     jurors = tuple(make_seat(renamed[juror.name]) for juror in jury)
@@ -285,7 +293,7 @@ def open_judgment(
     def plan(fitted: Procedure) -> Plan:
         return plan_judgment(jurors, fitted, texts, opening.question, opening.files)
 
-    procedure = fit_pairs(procedure, len(texts), len(jurors), plan)
+    procedure = fit_pairs(opening.procedure, len(texts), len(jurors), plan)
     return replace(
         opening,
         seats=seats,

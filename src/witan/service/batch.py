@@ -23,7 +23,6 @@ import anyio.lowlevel
 
 from witan.core.display import NotebookDisplay, open_live_view
 from witan.core.stats.learning import Lessons
-from witan.core.verdict import check_expected
 from witan.deliberation.costs import Spending
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.learning import learn_lessons
@@ -334,8 +333,13 @@ class Batch:
     def plan(self, task: BatchRow) -> Plan:
         """Plan one row."""
         if task.texts:
-            check_expected(self._expected(task), task.texts)
-            return self.council.plan_judge(task.texts, task.question, files=task.files)
+            return self.council.plan_judge(
+                task.texts,
+                task.question,
+                pass_mark=self.options.pass_mark,
+                expected=self._expected(task),
+                files=task.files,
+            )
         return self.council.plan(task.question or "", files=task.sources)
 
     def bill(self) -> BatchBill:

@@ -209,7 +209,13 @@ def judge_job(councils: Seating, request: JudgeRequest, hops: tuple[str, ...]) -
             category=request.category,
             listener=listener,
         ),
-        lambda council: council.plan_judge(request.texts, request.question, files=request.sources),
+        lambda council: council.plan_judge(
+            request.texts,
+            request.question,
+            pass_mark=request.pass_mark,
+            expected=request.expected,
+            files=request.sources,
+        ),
         hops,
         answers_written="all",
     )

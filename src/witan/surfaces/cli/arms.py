@@ -166,7 +166,8 @@ def check_prices(batch: "Batch | ArmBatch") -> None:
         return
     jury = getattr(batch, "jury", None)
     judging = [batch.council] if batch.tasks[0].texts else []
-    plans = [council.plan_judge({"text": "?"}) for council in (*judging, *filter(None, [jury]))]
+    texts = {"a": "?", "b": "?"}
+    plans = [council.plan_judge(texts) for council in (*judging, *filter(None, [jury]))]
     plans += [] if judging else [batch.council.plan("?")]
     seats = list(dict.fromkeys(seat for plan in plans for seat in plan.unpriced_seats))
     if not seats or not batch.bill().calls:

@@ -431,6 +431,8 @@ class TestBallotsThatCompareNothing:
             assert getattr(after, name) == pytest.approx(getattr(before, name)), name
         assert after.unresolved == before.unresolved
         assert after.without_effect == ("t",)
+        why = "gave no grades to compare" if rule == "calibrated" else "ranked too few candidates"
+        assert f"t {why}: their ballot does not count by {rule}" in after.warnings
 
     def test_it_counts_where_a_rule_reads_it(self):
         """A first place under irv, a rank and a grade in means."""

@@ -171,7 +171,9 @@ class Rule:
     @property
     def why_ignored(self) -> str:
         """The reason why the rule ignores a ballot, to follow its reviewer's name."""
-        return "gave no grades" if self.needs == "grades" else "ranked too few candidates"
+        if self.needs != "grades":
+            return "ranked too few candidates"
+        return "gave no grades" if self.shortest == 1 else "gave no grades to compare"
 
     def _check(self, name: str, value: object) -> None:
         """Refuse a value of another type than the parameter's default."""

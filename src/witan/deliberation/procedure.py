@@ -15,7 +15,7 @@ from witan.core.scale import Scale
 from witan.core.sequential import FEWEST_VOTES, plan_looks
 from witan.core.settings import AUTO, Settings
 from witan.core.tally import tally_sessions
-from witan.deliberation.replies import check_schema
+from witan.deliberation.replies import check_schema, check_schema_cost
 from witan.errors import InvalidParameter, NothingToCount, UnsuitableBallots
 
 Mode = Literal["consensus", "best", "verdict"]
@@ -269,7 +269,7 @@ def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> 
     """Refuse a procedure impossible for a council of this size.
 
     Raises `InvalidParameter` if more ballots or answers are required than there are seats, jurors
-    would review their own answers, or as in `_rehearse`.
+    would review their own answers, as in `_rehearse`, or as in `check_schema_cost`.
     """
     jurors = ("jurors", n_jurors) if n_jurors else ("members", n_members)
     for name, (role, n) in (("quorum", jurors), ("enough", ("members", n_members))):
@@ -279,6 +279,8 @@ def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> 
     if n_jurors and procedure.self_review:
         expected = "False with a jury: its jurors answer nothing, so they have no answers to review"
         raise InvalidParameter("self_review", True, expected)
+    if procedure.json_schema is not None:
+        check_schema_cost(procedure.json_schema)
     _rehearse(procedure)
 
 

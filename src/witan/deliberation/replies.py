@@ -20,7 +20,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from witan.deliberation.schema_cost import MOST_CHECKS, SchemaCost, TooManyChecks
+from witan.deliberation.schema_cost import SchemaCost, UncheckableSchema
 from witan.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -638,19 +638,31 @@ def check_schema(schema: str) -> None:
     within it.
     """
     try:
-        _, cost = _validator(schema)
-        cost.count({})
-    except TooManyChecks:
-        expected = f"a JSON Schema of at most {MOST_CHECKS:,} checks"
-        raise InvalidParameter("json_schema", schema[:80], expected) from None
+        _validator(schema)
     except (ValueError, RecursionError) as error:
         words = getattr(error, "message", None) or str(error)
         expected = f"a JSON Schema ({' '.join(words.split())[:300]})"
         raise InvalidParameter("json_schema", schema[:80], expected) from None
 
 
+def check_schema_cost(schema: str) -> None:
+    """Refuse a valid schema whose checks could occupy a server.
+
+    Stored sessions may have one, so it is refused when a council is asked, not when it is read.
+    """
+    try:
+        _schema_cost(schema).count({})
+    except UncheckableSchema as error:
+        raise InvalidParameter("json_schema", schema[:80], str(error)) from None
+
+
 @lru_cache(maxsize=16)
-def _validator(schema: str) -> "tuple[Validator, SchemaCost]":
+def _schema_cost(schema: str) -> SchemaCost:
+    return SchemaCost(json.loads(schema))
+
+
+@lru_cache(maxsize=16)
+def _validator(schema: str) -> "Validator":
     # A client may have sent the schema, so nothing is fetched and no pattern backtracks for long.
     from jsonschema_rs import FancyRegexOptions, validator_for
 
@@ -658,7 +670,7 @@ def _validator(schema: str) -> "tuple[Validator, SchemaCost]":
     if not isinstance(value, dict):
         raise ValueError("is no object")
     patterns = FancyRegexOptions(backtrack_limit=10_000)
-    return validator_for(value, offline=True, pattern_options=patterns), SchemaCost(value)
+    return validator_for(value, offline=True, pattern_options=patterns)
 
 
 def read_structure(reply: str, schema: str) -> tuple[str, str]:
@@ -673,8 +685,8 @@ def read_structure(reply: str, schema: str) -> tuple[str, str]:
         return text, "has a key twice, with different values"
     try:
         errors = _list_violations(schema, value, len(text))
-    except TooManyChecks:
-        return text, f"takes more than {MOST_CHECKS:,} checks against the schema"
+    except UncheckableSchema as error:
+        return text, f"cannot be checked; it needs {error}"
     problems = (
         f"at {'.'.join(map(str, error.instance_path)) or 'the top'}: {error.message}"
         for error in errors
@@ -684,8 +696,8 @@ def read_structure(reply: str, schema: str) -> tuple[str, str]:
 
 def _list_violations(schema: str, value: object, length: int) -> "list[ValidationError]":
     """List the first violations; where all together would fill the memory, only the first."""
-    validator, cost = _validator(schema)
-    if cost.count(value) * length <= MOST_TEXT:
+    validator = _validator(schema)
+    if _schema_cost(schema).count(value) * length <= MOST_TEXT:
         return [*validator.iter_errors(value)][:MOST_PROBLEMS]
     from jsonschema_rs import ValidationError
 

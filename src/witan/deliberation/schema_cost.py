@@ -27,14 +27,14 @@ _PATTERN = 20
 """Checks counted for a pattern, which may backtrack."""
 
 
-class TooManyChecks(Exception):
-    """A value takes more than `MOST_CHECKS` to check."""
+class UncheckableSchema(Exception):
+    """A schema that is not checked; the message says which would be."""
 
 
 class SchemaCost:
     """Counter of the checks of a valid schema.
 
-    Raises `ValueError` for dynamic references, and for an identifier that is used twice.
+    Raises `UncheckableSchema` for dynamic references, and for an identifier that is used twice.
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
@@ -45,11 +45,14 @@ class SchemaCost:
         self._index(schema, "")
 
     def count(self, value: object) -> int:
-        """Count the schemas that are applied to a value and its parts; raise `TooManyChecks`."""
+        """Count the schemas that are applied to a value and its parts.
+
+        Raises `UncheckableSchema` above `MOST_CHECKS`.
+        """
         try:
             return self._count(self._root, value, {})
         except RecursionError:
-            raise TooManyChecks from None
+            raise _too_many_checks() from None
 
     def _index(self, node: object, base: str) -> None:
         """Note where identifiers and anchors point, and what references are relative to."""
@@ -62,14 +65,14 @@ class SchemaCost:
                     self._note_target(f"{base}#{anchor}", node)
             for keyword in ("$dynamicRef", "$recursiveRef"):
                 if isinstance(node.get(keyword), str):
-                    raise ValueError(f"{keyword} is not supported; use $ref")
+                    raise UncheckableSchema(f"a JSON Schema without {keyword}; use $ref")
             self._base[id(node)] = base
         for each in _values(node):
             self._index(each, base)
 
     def _note_target(self, address: str, node: object) -> None:
         if self._targets.setdefault(address, node) is not node:
-            raise ValueError(f"the identifier {address!r} is used twice")
+            raise UncheckableSchema(f"a JSON Schema with the identifier {address!r} once")
 
     def _count(self, schema: object, value: object, known: dict[tuple[int, int], int]) -> int:
         if not isinstance(schema, dict):
@@ -83,7 +86,7 @@ class SchemaCost:
             for each, part in chain(in_place, _parts(schema, value)):
                 total += repetitions * self._count(each, part, known)
                 if max(total, len(known)) > MOST_CHECKS:
-                    raise TooManyChecks
+                    raise _too_many_checks()
             known[key] = total
         return known[key]
 
@@ -109,6 +112,10 @@ class SchemaCost:
             name = step.replace("~1", "/").replace("~0", "~")
             target = target[int(name)] if isinstance(target, list) else target[name]
         return target
+
+
+def _too_many_checks() -> UncheckableSchema:
+    return UncheckableSchema(f"a JSON Schema of at most {MOST_CHECKS:,} checks")
 
 
 def _values(node: object) -> Iterator[object]:

@@ -347,6 +347,16 @@ class TestErrors:
                 "response_format",
                 "a JSON Schema",
             ),
+            (
+                {
+                    "response_format": {
+                        "type": "json_schema",
+                        "json_schema": {"name": "x", "schema": {"anyOf": [{"$ref": "#"}]}},
+                    }
+                },
+                "response_format",
+                "a JSON Schema of at most 200,000 checks",
+            ),
             ({"logprobs": True}, "logprobs", "probabilities"),
             ({"modalities": ["audio"]}, "modalities", "text alone"),
             ({"max_tokens": 0}, "max_tokens", "at least 1"),

@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from witan.deliberation.ports import Message, Seat
-from witan.deliberation.replies import check_schema
+from witan.deliberation.replies import check_schema, check_schema_cost
 from witan.errors import ConfigError, InvalidParameter, UnknownName
 from witan.service.operations.ask import (
     Category,
@@ -679,6 +679,7 @@ def _check_schema(schema: str | None) -> None:
     try:
         if schema is not None:
             check_schema(schema)
+            check_schema_cost(schema)
     except InvalidParameter as error:
         words = "must contain {expected}"
         raise PydanticCustomError("no_schema", words, {"expected": error.expected}) from None

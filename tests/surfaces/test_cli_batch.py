@@ -1239,6 +1239,7 @@ class TestRefusals:
             ('{"question": "x"}', ["--column", "question=q"], ":1: has no q or text, but question"),
             ("{}", [], "has no question or text, but no column; name its columns"),
             ('{"question": "x"}\n{"question": null}', [], ":2: has nothing in question"),
+            ('{"texts": []}', [], ":1: has nothing in texts"),
             ('{"text": "x"}\n{"question": "y"}', [], ":2: has no text, but row 1 has one"),
             ('{"question": "y"}\n{"text": "x"}', [], ":2: has a text, but row 1 has none"),
             ('{"text": "x"}\n{"text', [], ":2"),

@@ -209,7 +209,7 @@ def read_batch_rows(
         question = _text(row, of.get(QUESTION), path, line)
         if question is None and not judged:
             fields = [*filter(None, (of.get(QUESTION), *(texts or (of.get(TEXT),))))]
-            if empty := [name for name in fields if name in seen]:
+            if empty := [name for name in (*fields, of.get("texts")) if name in seen]:
                 raise BallotFileError(path, f"has nothing in {' or '.join(empty)}", line)
             problem = f"has no {' or '.join(fields)}, but {list_text([*row]) or 'no column'}"
             remedy = f"name its columns: --column {QUESTION}=NAME; JSON, CSV and Parquet are read"

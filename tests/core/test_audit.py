@@ -453,5 +453,5 @@ def test_high_and_low_values_have_different_concerns():
     """Too much and too little are different concerns."""
     check = OF["position_effect"]
 
-    assert "first on the sheet" in concern_of(check, measure(0.1, 0.2))
-    assert "last on the sheet" in concern_of(check, measure(-0.2, -0.1))
+    assert "first answer on the sheet" in concern_of(check, measure(0.1, 0.2))
+    assert "last answer on the sheet" in concern_of(check, measure(-0.2, -0.1))

@@ -106,7 +106,7 @@ def test_locking_follows_tideman():
     assert step(explanation.steps, "Locking").rows == (
         ("b", "c", 5, "locked"),
         ("a", "b", 3, "locked"),
-        ("c", "a", 1, "skipped: it would close a ring"),
+        ("c", "a", 1, "skipped: it would close a cycle"),
     )
     assert explanation.outcome.leaders == ("a",)
 

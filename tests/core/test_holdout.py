@@ -327,7 +327,7 @@ class TestEdges:
     @pytest.mark.parametrize(
         ("n_reviewers", "options", "said"),
         [
-            (3, {}, "no session has the 4 reviewers, 2 of them held out"),
+            (3, {}, "no session has the 4 reviewers needed, 2 of them held out"),
             (6, {"reviewers": [5]}, "the most is 6: draw 4 or fewer"),
             (6, {"against": "people"}, "no session has ballots of two models and of people"),
         ],

@@ -205,7 +205,7 @@ class TestRanking:
         assert others == [3.0, 5.0]
         assert electorate.warnings[0].endswith("not a grade; dropped")
         [line] = electorate.warnings[1:]
-        assert "x has no grade for 'a'" in line
+        assert "x has no readable grade for 'a'" in line
 
     @pytest.mark.parametrize(
         ("grade", "nearer"), [(0, 1.0), (11, 10.0), (-3, 1.0), ("12/10", 10.0)]

@@ -40,8 +40,8 @@ def board(*ranks: tuple[int, int, int], order_by="score") -> Leaderboard:
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        ([], "No model has a rank: each has fewer than 10 scored sessions, or nothing to be "
-             "ordered by."),
+        ([], "No model has a rank: each has fewer than 10 scored sessions, or no number to "
+             "order it by."),
         ([(1, 1, 1)], "a is the only model with a rank."),
         ([(1, 1, 1), (2, 2, 3), (3, 2, 3)],
          "a has the best mean score, above every other model beyond noise (95%)."),

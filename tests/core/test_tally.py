@@ -230,7 +230,7 @@ class TestUncertainty:
         assert outcome.tied_for_best == ("a", "b", "c")
         assert {line.p_best for line in outcome.standings} == {None}
         assert {line.std_error for line in outcome.standings} == {None}
-        assert "too few ballots to tell" in outcome.interpretation
+        assert "too few ballots to separate" in outcome.interpretation
         assert outcome.ballots_to_flip == 1
 
     @pytest.mark.parametrize("rule", PER_SESSION)
@@ -256,7 +256,7 @@ class TestUncertainty:
         """A rule that reads grades counts one vote, whatever the rankings say."""
         outcome = tally([graded("x", a=9, b=7, c=2), *ballots("5 × z: c > b > a")], rule)
 
-        assert "too few ballots to tell" in outcome.interpretation
+        assert "too few ballots to separate" in outcome.interpretation
         assert {line.p_best for line in outcome.standings} == {None}
         assert {line.tier for line in outcome.standings} == {1}
 

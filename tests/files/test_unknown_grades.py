@@ -36,7 +36,7 @@ class TestUnreadableGrade:
         assert not any("lowest" in warning for warning in outcome.warnings)
         unread = [f"r{k}" for k, cell in enumerate(cells) if cell != 9]
         for reviewer in unread:
-            said = f"the ballot of {reviewer} has no grade for 'a' that can be read"
+            said = f"the ballot of {reviewer} has no readable grade for 'a'"
             assert any(warning.startswith(said) for warning in outcome.warnings)
 
     def test_in_a_long_table(self, cells):

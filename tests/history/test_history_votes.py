@@ -150,9 +150,9 @@ class TestOpenSession:
         opened, answers, *_ = stages("s1")
         with history.recording() as recording:
             send(recording, opened + answers)
-        with pytest.raises(HistoryConflict, match="has not all answers yet"):
+        with pytest.raises(HistoryConflict, match="still lacks answers"):
             prepare_paper(history, "s1", "ines")
-        with pytest.raises(HistoryConflict, match="has not all answers yet"):
+        with pytest.raises(HistoryConflict, match="still lacks answers"):
             history.vote("s1", [rank_all("ines")])
 
         assert people(history) == []

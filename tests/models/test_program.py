@@ -256,4 +256,4 @@ class TestCircles:
         assert (await Program("p", "echo well").complete(call(), ignore_text)).text == "well\n"
         monkeypatch.setenv("WITAN_VIA", "program-a, program-b, program-c, program-d")
 
-        assert "4 programs already run councils" in str(await failure(Program("p", "echo well")))
+        assert "councils are already nested 4 deep" in str(await failure(Program("p", "echo well")))

@@ -344,7 +344,7 @@ class TestRefusals:
 
     def test_duplicate_row_numbers_are_refused(self, history):
         """Results are found by row number."""
-        with pytest.raises(InvalidParameter, match="a number of their own"):
+        with pytest.raises(InvalidParameter, match="different numbers"):
             ArmBatch(council(), jury(), history, [ROWS[0], ROWS[0]], BatchOptions())
 
     def test_rows_of_texts_are_refused(self, history):

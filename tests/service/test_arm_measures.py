@@ -169,7 +169,7 @@ class TestJury:
 
     def test_a_jury_beside_another_measure_is_refused(self, history):
         """Its calls would be wasted."""
-        with pytest.raises(InvalidParameter, match="references alone"):
+        with pytest.raises(InvalidParameter, match="the measure is references"):
             run(history, rows(["x"]), "references", judges=jury())
 
     def test_a_comparison_without_a_measure_is_refused(self, history):

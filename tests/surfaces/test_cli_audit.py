@@ -342,7 +342,7 @@ def test_the_plot_draws_every_measure_that_stands_out(witan, tmp_path):
 
     said = witan("audit", path, "--scale", "1-10", "--plot", plot)
 
-    assert "! dice: is not shown to tell answers apart by its grades" in said.out
+    assert "! dice: is not shown to separate answers by its grades" in said.out
     drawn = plot.read_text(encoding="utf-8")
     assert "Something stands out in dice" in drawn
     assert "dice, slope: " in drawn

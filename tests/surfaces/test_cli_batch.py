@@ -1209,8 +1209,11 @@ class TestPeople:
             ({"text": "a", "votes": {"": 5}}, "which is by a person without a name"),
             ({"text": "a", "votes": {"People": 5}}, "reserved for all people together"),
             ({"text": "a", "votes": "human-2=5"}, "reserved for people without a name"),
-            ({"text": "a", "votes": "ann=8; ann =2"}, "is one of 2 by ann; a person votes once"),
-            ({"text": "a", "votes": '{"ann": 8, "ann": 2}'}, "is one of 2 by ann"),
+            (
+                {"text": "a", "votes": "ann=8; ann =2"},
+                "is one of 2 votes by ann; a person votes once",
+            ),
+            ({"text": "a", "votes": '{"ann": 8, "ann": 2}'}, "is one of 2 votes by ann"),
             ({"text": "a", "votes": "ann=5, bob=6"}, "'ann=5, bob'; separate votes by semicolons"),
             (
                 {"text": "a", "votes": "xan=5"},

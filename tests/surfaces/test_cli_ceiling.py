@@ -168,7 +168,7 @@ def test_failed_calls_count_against_the_ceiling(witan, server, config, worst, ce
     after = witan("show", "last", "--json").json
 
     [line] = listed(witan)
-    words = f"resuming produced nothing but cost: {line['session']} is still interrupted"
+    words = f"resuming produced nothing new, only cost: {line['session']} is still interrupted"
     assert words in vain.err
     assert (line["status"], after["events"][-1]["event"]) == ("interrupted", "sitting_in_vain")
     assert after["cost"]["committed_usd"] >= 2 * worst * (1 - 1e-9)

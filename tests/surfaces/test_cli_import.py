@@ -69,7 +69,7 @@ class TestImport:
         for command in ("retry", "rejudge"):
             said = witan(command, "last", "--history", place)
             assert said.status == 2
-            assert "came in as ballots" in said.err
+            assert "was imported as ballots" in said.err
 
     def test_imports_are_listed_by_their_time(self, witan, write, place, tmp_path):
         """Their own, else that of the import; over HTTP and for ``last``, too."""

@@ -106,7 +106,7 @@ class TestTrust:
         said = witan("ask", "Is it so?", *seats)
 
         assert " · agreement >0.99 · reliability unknown · " in said.err
-        borrowed = "strength borrowed from 50 sessions that compared grades, 50 of them imported"
+        borrowed = "noise learned from 50 sessions that compared grades, 50 of them imported"
         assert f" · {borrowed} · " in said.err
         assert borrowed in " ".join(witan("show", "last").out.split())
 

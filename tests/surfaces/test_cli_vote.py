@@ -229,7 +229,7 @@ class TestVote:
     @pytest.mark.parametrize(
         ("ranking", "words"),
         [
-            ("z > xx > y", "ranks 'xx'; no candidate of the session is called so"),
+            ("z > xx > y", "ranks 'xx'; no candidate of the session has this name"),
             ("z > y", "does not place x"),
             ("z > z = x > y", "ranks z more than once"),
             ("z > A > y", "ranks 'z'; the labels are A, B, C"),
@@ -354,7 +354,7 @@ class TestRecord:
 
         assert said.status == 0
         assert "the vote on s1 could not be counted: " in said.out + said.err
-        assert "not over" not in said.out + said.err
+        assert "on open sessions" not in said.out + said.err
 
 
 class TestImport:

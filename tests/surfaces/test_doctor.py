@@ -242,7 +242,7 @@ class TestEndpoints:
 
         found = json.loads(out)
         assert f"rejected the key ({status})" in found["members"][0]["finding"]
-        assert "no member could sit" in found["problems"][0]
+        assert "no member can be called" in found["problems"][0]
         assert left == Status.MISUSED
 
     def test_a_key_that_no_header_can_hold_is_reported_without_it(self, doctor):

@@ -67,7 +67,7 @@ class TestModels:
 
 
 class TestImports:
-    """What came in as ballots names seats as its file does."""
+    """A session imported as ballots names seats as its file does."""
 
     def test_where_nothing_is_to_hide_it_is_the_same(self):
         """No copy is made of ballots, however many there are."""

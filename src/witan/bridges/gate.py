@@ -407,13 +407,13 @@ def _append(path: str, text: str) -> None:
 
 
 @click.command(context_settings={"auto_envvar_prefix": "GATE"})
-@click.option("--staged", is_flag=True, help="Judge what is staged for the next commit.")
-@click.option("--base", default="", metavar="REF", help="Judge what changed since this.")
+@click.option("--staged", is_flag=True, help="Judge the staged changes.")
+@click.option("--base", default="", metavar="REF", help="Judge the changes since this commit.")
 @click.option("--question", default=QUESTION, help="Question to ask about the change.")
 @click.option(
     "--pass-mark",
     type=click.FloatRange(1, 10),
-    help="Passing grade, given by a jury; without it members approve or reject.",
+    help="Lowest passing grade, by a jury; without it members approve or reject.",
 )
 @click.option("--config", metavar="FILE.toml", help="Read this configuration.")
 @click.option("--profile", default="", help="Seat the council of this profile.")

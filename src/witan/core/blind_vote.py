@@ -95,7 +95,7 @@ def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None
     """
     _refuse_signs(names or (), text, sheet.reviewer)
     groups, ranked_names = [], list[str]()
-    expected = "no candidate of the session is called so"
+    expected = "no candidate of the session has this name"
     if names is None:
         expected = f"the labels are {', '.join(sheet.labels)}"
     candidate_by_label = (

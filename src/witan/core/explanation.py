@@ -172,7 +172,7 @@ def mean_grade(session: ExplainedSession) -> Iterator[Step]:
     """The grades on each ballot."""
     yield session.per_ballot(
         "Mean grade",
-        ["The grades as they are, no reviewer's level taken out."],
+        ["The grades as given, not corrected for a reviewer's level."],
         [],
         ("grade", None, session.grades),
     )
@@ -198,9 +198,7 @@ def hybrid(session: ExplainedSession) -> Iterator[Step]:
 def explain_normalized(session: ExplainedSession) -> Iterator[Step]:
     """Each grade as standard deviations from the mean of its ballot."""
     if bool(session.count.scores.fell_back is not None and session.count.scores.fell_back[0]):
-        yield Step(
-            "Every ballot is flat", ("No ballot tells two candidates apart: Borda decides.",)
-        )
+        yield Step("Every ballot is flat", ("No ballot separates any candidates: Borda decides.",))
         yield _borda_step(session, session.weights)
         return
     count = np.maximum(session.grade_mask.sum(axis=1), 1)
@@ -240,9 +238,9 @@ def explain_calibrated(session: ExplainedSession) -> Iterator[Step]:
         "Grades with each reviewer's scale and level taken out",
         [
             "factor = panel's spread / reviewer's own, drawn toward the panel's; "
-            "level = what grade · factor is on average above the candidates' scores.",
-            "A ballot then says grade · factor − level, and the score is the mean of that: "
-            "the scores and levels that fit each other (least squares).",
+            "level = mean of grade · factor, less the candidates' scores.",
+            "The adjusted grade is grade · factor − level, and the score is its mean; least "
+            "squares fits scores and levels together.",
         ],
         [("mean grade", np.where(count > 0, mean, np.nan)), ("factor", factor), ("level", offset)],
         ("adjusted", grades, adjusted - offset[:, np.newaxis]),
@@ -322,10 +320,10 @@ def ranked_pairs(session: ExplainedSession) -> Iterator[Step]:
         closes = bool(reach[j, i])
         if not closes:
             reach |= reach[:, i, np.newaxis] & reach[j]
-        action = "skipped: it would close a ring" if closes else "locked"
+        action = "skipped: it would close a cycle" if closes else "locked"
         rows.append((session.names[i], session.names[j], cell(margins[i, j]), action))
     strengths = [float(margins[pair]) for pair in pairs]
-    words = ["Majorities from the clearest down; one that would close a ring is skipped."]
+    words = ["Majorities from the clearest down; one that would close a cycle is skipped."]
     if len(set(strengths)) < len(strengths):
         words.append(
             "Where margins are equal, this list follows seat order; up to six candidates, the rule "
@@ -359,12 +357,12 @@ def kemeny(session: ExplainedSession) -> Iterator[Step]:
     words = [f"No ranking contradicts {fewer} than {distance:g}."]
     if optima == 1:
         words.append(
-            f"Only this one does so {few}; below, what each of its pairs is contradicted by."
+            f"Only this ranking contradicts so {few}; the table has the votes against its pairs."
         )
     else:
-        many = f"{optima} rankings do" if optima else "Several rankings do"
+        many = f"{optima} rankings" if optima else "Several rankings"
         words.append(
-            f"{many} so {few}; the order below is that of their mean places, up to six candidates."
+            f"{many} contradict so {few}; up to six candidates are in order of their mean places."
         )
     yield Step("Least contradiction", tuple(words), ("above", "below", "against"), tuple(rows))
 
@@ -381,8 +379,8 @@ def irv(session: ExplainedSession) -> Iterator[Step]:
         rows.append((number, *counts, cell(step.exhausted), out, reasons[step.broken_by]))
     by_weight = " by its weight" if session.weighs else ""
     words = (
-        f"In each round every ballot goes{by_weight} to its highest candidate left, k tied for "
-        "highest having 1/k each; the fewest goes out.",
+        f"In each round every ballot counts{by_weight} for its highest remaining candidate, 1/k "
+        "for each of k tied ones; the candidate with the fewest is eliminated.",
     )
     header = ("round", *session.names, "exhausted", "goes out", "")
     yield Step("Rounds", words, header, tuple(rows))
@@ -619,10 +617,10 @@ def _explain_input(count: BatchCount, outcome: Outcome) -> Step:
     header = ("reviewer", *electorate.candidates)
     if RULES[outcome.rule].needs == "grades":
         cells = [vote.grades for vote in electorate.votes]
-        words = "Overall grades after rubric, ceiling and recusal; nothing stands for no grade."
+        words = "Overall grades after rubric, ceiling and recusal; an empty cell means no grade."
     else:
         cells = [tuple(row) for row in profile.ranks[:, :, 0].tolist()]
-        words = "Ranks, 1 is best; tied candidates share their mean; nothing stands for no vote."
+        words = "Ranks, 1 is best; tied candidates share their mean; an empty cell means no vote."
     rows = tuple(
         (vote.reviewer, *(None if isnan(cell) else cell for cell in row))
         for vote, row in zip(electorate.votes, cells, strict=True)
@@ -637,7 +635,7 @@ def _standings(outcome: Outcome) -> Step:
         words.append(f"Some ties were broken by {outcome.tie_broken_by}.")
     scores = [line.votes for line in outcome.standings if line.votes]
     if min(scores, default=0) < MIN_VOTES <= max(scores, default=0):
-        words.append("With one vote alone, a candidate stands below those with two or more.")
+        words.append("A candidate with a single vote is listed below those with two or more.")
     return Step("Hence the order", tuple(words), ("rank", "candidate", "score"), rows)
 
 
@@ -648,7 +646,7 @@ def _difference(count: BatchCount, outcome: Outcome, top: Sequence[int]) -> Step
     parts = fit_parts(count)
     title = "Is the difference more than noise?"
     if not parts or not parts[0].uncertainty.can_tell[0]:
-        return Step(title, ("There are too few ballots to tell: no residual freedom is left.",))
+        return Step(title, ("There are too few ballots to tell: no degrees of freedom are left.",))
     uncertainty, unit, places = parts[0].uncertainty, parts[0].unit, parts[0].places
     i, j = top if places is None else places[top]
     difference = float(uncertainty.fit.effects[i, 0] - uncertainty.fit.effects[j, 0])
@@ -667,7 +665,7 @@ def _difference(count: BatchCount, outcome: Outcome, top: Sequence[int]) -> Step
     ]
     if outcome.rho is not None:
         words.insert(
-            1, f"The error includes what all reviewers get wrong together, ρ = {outcome.rho:g}."
+            1, f"The error includes the one that all reviewers share, ρ = {outcome.rho:g}."
         )
     pairs = uncertainty.pairs
     if pairs is not None and pairs.is_unanimous[i, j, 0]:

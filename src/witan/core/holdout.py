@@ -563,8 +563,8 @@ def _sizes(
     if not panel_sizes and most - spare >= 2:
         return [most - spare]
     needed = min(panel_sizes or [2]) + spare
-    holdout_text = f", {spare} of them held out," if spare else ""
-    problem_text = f"no session has the {needed} reviewers{holdout_text} that this takes"
+    holdout_text = f", {spare} of them held out" if spare else ""
+    problem_text = f"no session has the {needed} reviewers needed{holdout_text}"
     if most - spare < 2:
         raise NothingToCount(
             f"{problem_text}; the most is {most}: have more models review, or import more"

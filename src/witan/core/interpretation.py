@@ -353,9 +353,7 @@ class _Reader:
         ]
         if others := [name for name in unknown if name in self.seats and name not in own]:
             names_text = ", ".join(map(repr, others))
-            self._warn(
-                ballot, f"has no grade for {names_text} that can be read; no vote from it there"
-            )
+            self._warn(ballot, f"has no readable grade for {names_text}, and so no vote there")
         if ballot.paired or not grades.keys() - own:
             return []
         shown = set(ballot.candidate_names())
@@ -437,7 +435,7 @@ class _Reader:
             return (
                 overall(self.counting.rubric, grade_by_criterion).value if guards else total.value
             )
-        consequence = "its holistic grade stands" if holistic is not None else "it gives no grade"
+        consequence = "its holistic grade counts" if holistic is not None else "it gives no grade"
         missing = ", ".join(self.counting.rubric.missing_criteria(grade_by_criterion))
         what = f"grades {name!r} on less than half of the rubric's weight, without {missing}"
         self._warn(ballot, f"{what}; {consequence}")
@@ -459,7 +457,7 @@ class _Reader:
         ]
         if missing:
             listed = " and ".join(map(repr, missing))
-            what = f"has no grade on {listed} for {name!r} that can be read, and a ceiling rests on"
+            what = f"has no readable grade on {listed} for {name!r}, and a ceiling depends on"
             self._warn(ballot, f"{what} {'it' if len(missing) == 1 else 'them'}; the lowest counts")
         return missing
 

@@ -499,7 +499,7 @@ def describe_standings(  # noqa: PLR0917 - a column each
         reason = (
             "this rule has no test for chance"
             if can_tell is None
-            else "there are too few ballots to tell anyone apart"
+            else "there are too few ballots to separate any candidates"
         )
         start = f"{_list_names(leaders)} {verb}"
         if len(leaders) > 1:

@@ -789,7 +789,7 @@ def _warnings(
     ungraded = batch.count.scores.details.get("ungraded")
     if ungraded is not None and ungraded[:, column].any():
         bare = join_names(list(compress(electorate.candidates, ungraded[:, column].tolist())))
-        yield f"no grade for {bare}: {batch.rule.name} goes by rankings alone there"
+        yield f"no grade for {bare}: {batch.rule.name} reads only rankings there"
     if batch.tie_breaks[column] == "seat order":
         yield "ties were too many to follow them all: seat order decided, not the ballots"
     for name, flags in electorate.failed.items():

@@ -180,7 +180,7 @@ def describe_unlearned(prior: object, rho: object) -> Iterator[str]:
     if prior == "learn":
         yield (
             f"using the public prior: fewer than {MIN_HISTORY} other "
-            "sessions say how much noise such ballots have"
+            "sessions show how noisy such ballots are"
         )
     if rho == "learn":
         yield ("using the public ρ: people decided too few pairs of the other sessions")

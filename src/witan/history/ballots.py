@@ -198,7 +198,7 @@ OPEN = ("interrupted", "running")
 
 def _check_final_answers(database: Database, session: str) -> None:
     if not has_final_answers(database, session):
-        problem = f"the session {session} has not all answers yet; voting starts with the reviews"
+        problem = f"the session {session} still lacks answers; voting starts with the reviews"
         raise HistoryConflict(database.location, problem, "wait for them, or resume it")
 
 

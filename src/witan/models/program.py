@@ -24,7 +24,7 @@ LARGEST_REPLY_BYTES = 8_000_000
 KEPT_STDERR_BYTES = 8_192
 
 MOST_PROGRAMS = 4
-"""Most programs with councils within each other, as each of them calls several times."""
+"""Most programs with councils nested in each other, as each of them makes several calls."""
 
 MARK = "program-"
 """Prefix of a program's name in the list of servers behind a call."""
@@ -90,7 +90,7 @@ class Program:
             )
         if len(council_hops) >= MOST_PROGRAMS:
             return (
-                f"{len(council_hops)} programs already run councils within each other; "
+                f"councils are already nested {len(council_hops)} deep; "
                 f"the program {self.argv[0]!r} is not run"
             )
         return None

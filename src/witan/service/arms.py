@@ -72,7 +72,7 @@ from witan.service.batch_votes import name_questions
 from witan.service.council import Council
 
 CHOICE = "'choose'"
-"""Hash key of the halves that choose the best member; its quotes are part of it."""
+"""Key of the hash that splits the questions, to choose the best member; quotes included."""
 
 NOTHING_LEFT = {
     "self": "the best member by itself: no money or call left",
@@ -215,7 +215,7 @@ class ArmBatch:
         An open council without a history.
     jury
         Likewise: its jury, or else its members, judge. None of them has a seat in the council. None
-        where arms are held to references or votes alone.
+        if references or votes alone measure the arms.
     history
         Where sessions are recorded, and found again.
     sessions
@@ -271,7 +271,7 @@ class ArmBatch:
             raise InvalidParameter("arms", list(chosen), "council and at least one of best, self")
         numbers = Counter(task.number for task in self.tasks)
         if repeated := [number for number, times in numbers.items() if times > 1]:
-            raise InvalidParameter("rows", repeated, "rows with a number of their own each")
+            raise InvalidParameter("rows", repeated, "rows with different numbers")
         names = [member.name for member in self.council.members]
         written = {member.source: member.name for member in self.council.members if member.source}
         best = self.arms.best
@@ -280,13 +280,13 @@ class ArmBatch:
                 raise UnknownName("member", best, names)
             self.arms = replace(self.arms, best=written[best])
         if any(task.texts for task in self.tasks):
-            raise InvalidParameter("arms", list(chosen), "none for texts, which nobody answers")
+            raise InvalidParameter("arms", list(chosen), "none for texts to be judged")
         procedure = self.council.procedure
         if not procedure.synthesis or procedure.json_schema is not None:
-            expected = "a final answer in prose, as members answer, to compare theirs with"
+            expected = "a final answer in prose, to compare with the members' answers"
             raise InvalidParameter("the final answer of the council", None, expected)
         if procedure.mode == "verdict" and "self" in chosen:
-            expected = "consensus or best with the arm self, whose answers end with no verdict"
+            expected = "consensus or best with the arm self, whose answers have no verdict"
             raise InvalidParameter("mode", "verdict", expected)
         self._check_measure()
         seats = (*self.council.members, *self.council.jury, *self.council.chairmen)
@@ -302,7 +302,7 @@ class ArmBatch:
         """Check that an arm comparison has exactly one usable measure."""
         measure = self.arms.measure
         if (self.jury is None) == (measure == "jury"):
-            expected = "a jury" if measure == "jury" else f"None: arms are held to {measure} alone"
+            expected = "a jury" if measure == "jury" else f"None: the measure is {measure}"
             raise InvalidParameter("jury", self.jury, expected)
         if measure == "references":
             check_references({task.number: task.reference for task in self.tasks})

@@ -88,7 +88,7 @@ def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int
     for person, vote in named:
         problem = _name_problem(person)
         if n_votes[person] > 1:
-            problem = f"is one of {n_votes[person]} by {person}; a person votes once"
+            problem = f"is one of {n_votes[person]} votes by {person}; a person votes once"
         elif person in texts:
             problem = f"is by {person}, the name of a text; write the name of the person who voted"
         elif _is_plain(value) and "=" in person.rstrip("="):

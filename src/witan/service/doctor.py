@@ -55,12 +55,10 @@ A server may also offer models that it does not list.
 """
 
 _SHUT = (None, 401, 403)
-"""Statuses of an endpoint that no call gets past: no reply, or a refused key."""
+"""Statuses of an endpoint at which every call fails: no reply, or a refused key."""
 
-UNWRITABLE = (
-    "can be read and not written, so that no session can be recorded there; name another place"
-)
-FULL = "can be read and not written, as the disk is full; free some space, or name another place"
+UNWRITABLE = "can be read but not written, so no session can be recorded there; name another place"
+FULL = "can be read but not written, as the disk is full; free some space, or name another place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +315,7 @@ def _absences(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> 
         return keyless
     count = "one member" if len(members) > len(unusable_seats) else "no member"
     silent_seats = [f"{s.name}: {s.finding}" for s in unusable_seats if s.has_key is not False]
-    return [*keyless, f"a council needs two members and {count} could sit", *silent_seats]
+    return [*keyless, f"a council needs two members, and {count} can be called", *silent_seats]
 
 
 def diagnose_history(

@@ -232,22 +232,22 @@ class SessionRecord:
     status: Annotated[State | None, Doc("Its status; null: running.")]
     missing: Annotated[tuple[str, ...], Doc("A sentence for each missing thing.")]
     notes: Annotated[
-        tuple[str, ...], Doc("How the council was seated, and what was odd about replies.")
+        tuple[str, ...], Doc("Notes on how the council was seated, and on odd replies.")
     ]
     text: Annotated[str | None, Doc("The final answer.")]
     answers: Annotated[Mapping[str, str], Doc("Answer by seat.")]
     unanswered: Annotated[Mapping[str, str], Doc("Reason for a missing answer, by seat.")]
-    safety: Annotated[Safety, Doc("What the safety gate concluded.")]
+    safety: Annotated[Safety, Doc("The conclusion of the safety gate.")]
     ballots: Annotated[tuple[BallotObject, ...], Doc("One per reviewer, abstentions included.")]
     outcome: Annotated[
         OutcomeJson | None, Doc("Outcome of the ballots; null: fewer than the quorum.")
     ]
     synthesis: Annotated[Synthesis | None, Doc("The final answer and its author.")]
-    cost: Annotated[Cost, Doc("What it cost.")]
-    seconds: Annotated[float, Doc("How long it took.")]
+    cost: Annotated[Cost, Doc("Its cost.")]
+    seconds: Annotated[float, Doc("Its duration in seconds.")]
     events: Annotated[
         tuple[Annotated[Event, _EventSchema(KINDS)], ...],
-        Doc("Everything that happened, in order."),
+        Doc("All events, in order."),
     ]
     under_way: Annotated[bool, Doc("Whether it is running.")]
     trust: Annotated[

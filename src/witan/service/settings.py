@@ -193,7 +193,7 @@ class CountingSettings(Parameters):
     flips: Annotated[
         Switch,
         Doc(
-            "Compute how few ballots could end the lead.",
+            "Find the fewest ballots that could end the lead.",
             COUNTING,
             label="Search for the ballots that would end the lead",
         ),
@@ -233,7 +233,7 @@ class CountingSettings(Parameters):
     prior: Annotated[
         Literal["public", "learn", "none"] | None,
         Doc(
-            "Prior for reviewers' noise: public, or learned from at least fifty sessions.",
+            "Prior for reviewers' noise: public, learned from at least fifty sessions, or none.",
             TIES,
             label="Noise prior",
         ),
@@ -362,7 +362,7 @@ class ReviewSettings(Parameters):
         int | None,
         Constraint(ge=1),
         Doc(
-            "Have every reviewer compare pairs, at most so many, each in both orders, instead of "
+            "Have every reviewer compare at most this many pairs, each in both orders, instead of "
             "one sheet.",
             DELIBERATION,
             label="Pairs per reviewer",

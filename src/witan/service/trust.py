@@ -78,7 +78,7 @@ def _lending_history(outcome: Outcome) -> str:
         return ""
     imported_text = f", {prior.n_imported:,} of them imported" if prior.n_imported else ""
     sessions = count_noun(prior.n_sessions, "session")
-    return f"strength borrowed from {sessions} that compared {prior.unit}{imported_text}"
+    return f"noise learned from {sessions} that compared {prior.unit}{imported_text}"
 
 
 def count_voters(outcome: Outcome) -> int:
@@ -309,7 +309,7 @@ def reliability_text(session: "Session") -> Iterator[str]:
         within = f" ({percent_range(reliability.interval)})"
     pairs = count_noun(reliability.n, "decided pair")
     share = chance_percent(reliability.value)
-    yield f"matched people on {share} of {pairs} at such agreement{within}"
+    yield f"matched people on {share} of {pairs} at similar agreement{within}"
 
 
 def verdict_text(is_approved: bool | None) -> str:

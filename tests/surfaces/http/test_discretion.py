@@ -64,7 +64,7 @@ WRITTEN = {
     ],
     "models": {"z": f"script:/srv/{VAULT}/zoe.toml"},
 }
-"""What came in as ballots from where seats are called as they are written."""
+"""Sessions imported as ballots from where seats are called as they are written."""
 
 QUESTION = {"question": "Is it so?"}
 

@@ -17,7 +17,7 @@ from witan.surfaces.http.observers import Metrics
 QUESTION = {"question": "Is it so?"}
 
 STRANGE = ("q/1", "a b", "why?", "no#1", "100%", "größe", "名/前", "%2F", "a/events", "x/../y", "+")
-"""Names of sessions that came in as ballots."""
+"""Names of sessions imported as ballots."""
 
 SEVERAL = "".join(
     json.dumps({"session": name, "reviewer": r, "ranking": ranking}) + "\n"

@@ -58,13 +58,13 @@ class Round:
     "irv",
     needs="rankings",
     source="Ware 1871; ties after Conitzer, Rognlie and Xia, IJCAI 2009",
-    summary="The candidate with fewest first places goes, and its ballots move on, until one is "
-    "left.",
+    summary="The candidate with the fewest first places is eliminated, and its ballots move on, "
+    "until one is left.",
     use_when="the electorate is large, first places matter most, and a winner needs a majority of "
     "the ballots that remain in the last round.",
     evidence="Near-copies of a candidate do not split its vote. It can eliminate the candidate "
-    "that beats every other head to head, and raising a candidate can make it lose; at council "
-    "size ties for fewest are frequent and Borda decides them.",
+    "that beats every other head to head, and raising a candidate can make it lose; in a "
+    "council ties for the fewest are frequent, and Borda decides them.",
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.UNANIMITY},
     bounds=(0.0, 1.0),
     rivals="session",

@@ -25,11 +25,11 @@ ROUNDING = 1e-9
     shortest=2,
     source="Elo 1978",
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY},
-    summary="Ratings moved session by session toward what each match showed.",
+    summary="Ratings that each session moves toward the results of its matches.",
     use_when="Strengths drift over time and recent sessions should weigh more.",
     evidence=(
         "It forgets at a fixed pace and states no error; over a history without drift, "
-        "Bradley–Terry uses every comparison equally and says how sure it is."
+        "Bradley–Terry uses every comparison equally and states its errors."
     ),
 )
 def elo(

@@ -54,8 +54,8 @@ WHOLE_GRADES = 180
     summary="The mean of a candidate's grades as given.",
     use_when="All reviewers are known to grade alike, or for comparison with a calibrated rule.",
     evidence=(
-        "A harsh and a generous reviewer shift the candidates that they alone judged, or that "
-        "they alone did not, such as their own; calibrated takes this out."
+        "A harsh or generous reviewer shifts the candidates that it alone judged, or alone did "
+        "not judge, such as its own; calibrated corrects this."
     ),
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.UNANIMITY, Axiom.MONOTONICITY},
     tie_break="wins",
@@ -84,7 +84,7 @@ def range_(profile: Profile) -> Scores:
     "normalized_scores",
     needs="grades",
     source="ADR-010",
-    summary="The mean of a candidate's grades, each ballot brought to mean 0 and deviation 1.",
+    summary="The mean of a candidate's grades, each ballot scaled to mean 0 and deviation 1.",
     use_when="Numbers must agree with ADR-010; otherwise calibrated uses the same grades better.",
     evidence=(
         "Reviewers' severity and scale cancel only if all judged the same candidates: calibrated "
@@ -138,9 +138,7 @@ def normalized_scores(profile: Profile) -> Scores:
     source="ADR-007, option C",
     summary="A blend of Borda and the mean grade, each between 0 and 1.",
     use_when="Both order and level should count and the reviewers grade alike.",
-    evidence=(
-        "α is arbitrary, and the grades in it are uncalibrated; it is here because councils use it."
-    ),
+    evidence=("α is arbitrary, and the grades in it are uncalibrated; some councils use it."),
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.MONOTONICITY},
     tie_break="wins",
     bounds=(0.0, 1.0),
@@ -293,12 +291,12 @@ def _standardise(
     needs="grades",
     shortest=2,
     source="least squares for unbalanced two-way layouts: Searle, Linear Models, 1971, ch. 7",
-    summary="Mean grade after each reviewer's own level and spread are taken out by least squares.",
+    summary="Mean grade after least squares removes each reviewer's own level and spread.",
     use_when="reviewers grade: it corrects harsh and generous reviewers exactly, even when they "
     "judged different candidates.",
     evidence="Simulated councils of 3–5 reviewers: it finds the best candidate 1–2 points more "
-    "often than z-scores and never less. Needs grades that mean something: on flat or arbitrary "
-    "grades take borda.",
+    "often than z-scores and never less. It needs meaningful grades: use borda for flat or "
+    "arbitrary ones.",
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY},
     error="fit",
 )

@@ -124,7 +124,7 @@ def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     summary="Centred log-worth from whole rankings, with a standard error and a stated prior.",
     use_when="Ballots rank several candidates and you want odds and errors per ballot.",
     evidence=(
-        "One ballot counts once, where Bradley–Terry fits its pairs as independent; first "
+        "One ballot counts once, while Bradley–Terry treats its pairs as independent; first "
         "places weigh more than last ones."
     ),
 )

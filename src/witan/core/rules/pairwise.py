@@ -79,9 +79,9 @@ def share_of_rivals_not_above(
     summary="Share of its matchups that a candidate wins by majority, a draw counting half.",
     use_when="the result must be simple to state (“it won three of its four matchups”), or one "
     "odd ballot must not move a clear majority.",
-    evidence="One ballot far from the others changes no matchup it would not have decided, while "
-    "it moves every mean. It forgets how clear a win was, so dead heats are frequent, and a "
-    "near-copy of a candidate can change the winner.",
+    evidence="One odd ballot changes only the matchups that it decides, while it would move every "
+    "mean. The rule ignores how clear a win was, so dead heats are frequent, and a near-copy of a "
+    "candidate can change the winner.",
     satisfies={
         Axiom.ANONYMITY,
         Axiom.NEUTRALITY,
@@ -202,10 +202,10 @@ def _links(profile: Profile, *, winning_votes: bool) -> NDArray[np.signedinteger
     shortest=2,
     source="Tideman, Social Choice and Welfare 4, 1987",
     summary="Majorities are locked in from the clearest down, skipping what would close a cycle.",
-    use_when="there are majority cycles and the clearest majorities must stand.",
+    use_when="there are majority cycles and the clearest majorities must be respected.",
     evidence="Condorcet consistent, monotone, and near-copies of a candidate change the winner "
-    "only where margins are equal. At few reviewers equal margins are the rule, so several "
-    "candidates often share the first place.",
+    "only where margins are equal. With few reviewers margins are often equal, so several "
+    "candidates share the first place.",
     satisfies={
         Axiom.ANONYMITY,
         Axiom.NEUTRALITY,

@@ -156,7 +156,7 @@ POINTS = MappingProxyType({"points": lambda score, n_candidates: score * (n_cand
     needs="rankings",
     source="Borda 1781; partial ballots after Emerson 2013; points as in ADR-007",
     summary="The share of its rivals that a candidate is placed above, averaged over ballots.",
-    use_when="Ballots are rankings, or grades are not to be trusted.",
+    use_when="Ballots are rankings, or you do not trust the grades.",
     evidence=(
         "In simulation it finds the true first as often as Kemeny and, at 3 to 5 reviewers, more "
         "often than Schulze, with fewer shared leads; it can miss a Condorcet winner."

@@ -384,8 +384,8 @@ CHECKS = (
           "places its own answers higher than the others do"),
     Check("family_preference", "none", "places its family lower than outsiders do",
           "places its family higher than outsiders do"),
-    Check("position_effect", "none", "prefers what stands last on the sheet",
-          "prefers what stands first on the sheet"),
+    Check("position_effect", "none", "prefers the last answer on the sheet",
+          "prefers the first answer on the sheet"),
     Check("first_shown", "even", "picks the second shown of two more often than the first",
           "picks the first shown of two more often than the second"),
     # A noisy reviewer correlates less with everything: only more than people is a concern.
@@ -394,7 +394,7 @@ CHECKS = (
     Check("length.longer_wins_beyond_people", "no more",
           high="picks the longer answer more often than people do"),
     Check("severity", "none", "grades lower than the others", "grades higher than the others"),
-    Check("discrimination", "above", "is not shown to tell answers apart by its grades"),
+    Check("discrimination", "above", "is not shown to separate answers by its grades"),
     Check("agreement", "above", "is not shown to judge like the others"),
     Check("agreement_with_people", "above", "is not shown to side with people more than a coin",
           bound=HALF),
@@ -402,13 +402,13 @@ CHECKS = (
           "that it sees in both orders"),
     Check("abstention_rate", "rare", high="abstains on more than one ballot in ten"),
     Check("repair_rate", "rare", high="needs a second attempt on more than one ballot in ten"),
-    Check("flat_rate", "rare", high="tells nobody apart on more than one ballot in ten"),
+    Check("flat_rate", "rare", high="separates no candidates on more than one ballot in ten"),
 )  # fmt: skip
 """Every check, in the order of an audit."""
 
 FLAGS = {
     "dead": "never cast a valid ballot",
-    "constant": "tells nobody apart on nine ballots in ten",
+    "constant": "separates no candidates on nine ballots in ten",
 }
 
 

@@ -67,7 +67,7 @@ def withhold_preference(measure: Measure) -> Measure:
     """Withhold a constant reviewer's preference: an excess over ties means nothing."""
     if not measure.enough:
         return measure
-    why = "undefined: it tells nobody apart, so no preference can be measured"
+    why = "undefined: it separates no candidates, so no preference can be measured"
     return replace(measure, value=None, interval=None, why=why)
 
 

@@ -337,7 +337,7 @@ def describe_board(board: Leaderboard) -> str:
     groups = board.groups
     if not groups:
         few = board.terms.too_few
-        return f"No model has a rank: each has {few}, or nothing to be ordered by."
+        return f"No model has a rank: each has {few}, or no number to order it by."
     if len(groups) == 1:
         sentence = _describe_leaders(board, groups[0])
     else:

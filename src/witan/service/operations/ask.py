@@ -253,10 +253,10 @@ StartRequest: TypeAlias = NewSessionRequest | ResumeRequest
 async def ask(service: ClientService, request: QuestionRequest) -> "RunningSession":
     """Ask several models, which then review each other's answers blind.
 
-    The ballots are counted, and a chairman writes the final answer from the answers that stood up.
-    The result says how sure it is: who voted, what is tied, what is missing. It takes from half a
-    minute to several minutes and costs money. The profile `demo` plays scripts, needs no key and
-    costs nothing.
+    The ballots are counted, and a chairman writes the final answer from the answers and their
+    ranking. The result says how certain it is: who voted, what is tied, what is missing. A session
+    takes from half a minute to several minutes and costs money. The profile `demo` plays scripts,
+    needs no key and costs nothing.
     """
     return await service.start(request)
 

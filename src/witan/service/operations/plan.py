@@ -38,7 +38,7 @@ class PlanSummary:
     worst_usd
         Highest cost.
     least_usd
-        What the smallest complete session reserves at once.
+        The most that the smallest complete session reserves at once.
     max_cost_usd, max_calls
         The ceilings.
     refusal

@@ -37,12 +37,12 @@ class ProfileEntry:
     """An available council, or the reason it is unavailable."""
 
     name: Annotated[str, Doc("Value of `profile`; empty for the council outside any.")]
-    about: Annotated[str, Doc("What it is for.")]
+    about: Annotated[str, Doc("Its purpose.")]
     seats: Annotated[tuple[SeatEntry, ...], Doc("Members, who also review if there is no jury.")]
-    jury: Annotated[tuple[SeatEntry, ...], Doc("Who reviews in their place.")]
+    jury: Annotated[tuple[SeatEntry, ...], Doc("Seats that review in their place.")]
     chairmen: Annotated[
         tuple[SeatEntry, ...],
-        Doc("Who writes the final answer: the first, or if it fails the next."),
+        Doc("Seats that write the final answer, in the order in which they are tried."),
     ]
     simulated: Annotated[bool, Doc("Whether its members are scripts.")]
     notes: Annotated[tuple[str, ...], Doc("Notes on its seating.")]

@@ -92,10 +92,10 @@ class RubricEntry:
 
     name: Annotated[str, Doc("Its name, as in `rubric`.")]
     criteria: Annotated[
-        tuple[Criterion, ...], Doc("What is graded from 1 to 10; weights add up to 1.")
+        tuple[Criterion, ...], Doc("The criteria, graded from 1 to 10; their weights sum to 1.")
     ]
     ceilings: Annotated[
-        tuple[Ceiling, ...], Doc("Bounds of the overall grade where a criterion is poor.")
+        tuple[Ceiling, ...], Doc("Bounds of the overall grade if a criterion has a low grade.")
     ]
 
 

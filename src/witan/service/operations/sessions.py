@@ -319,7 +319,7 @@ def descendants(history: History, sessions: Iterable[str]) -> dict[str, str]:
         ):
             if child.session not in visited:
                 visited.add(child.session)
-                relations[child.session] = child.relation or "came of it"
+                relations[child.session] = child.relation or "derived from it"
                 queue.append(child.session)
     return relations
 

@@ -226,7 +226,7 @@ closed by its reader.""",
 @arms_options
 @session_options
 def ask_command(**options: Any) -> int:
-    """Ask a question before the eyes of the user."""
+    """Ask a question, with live output."""
     output = SessionOutput.of(options)
     has_arms = wants_arms(options)
     question_reader = _question_reader(options)
@@ -386,7 +386,7 @@ ask.""",
 @plan_option
 @stack_options(recording_options, output_options)
 def judge_command(texts: tuple[str, ...], **options: Any) -> int:
-    """Judge texts before the eyes of the user."""
+    """Judge texts, with live output."""
     output = SessionOutput.of(options)
     request = _take_texts(texts, options)
     if options["plan"]:
@@ -517,7 +517,7 @@ no model is called. A session that was not interrupted is only shown. {STATUSES}
 @parameter_options(ResumeRequest, exclude=("session",))
 @session_options
 def resume_command(**options: Any) -> int:
-    """Take a session up."""
+    """Resume a session, with live output."""
     from witan.surfaces.cli.stored_sessions import is_file
 
     request, config = take_parameters(ResumeRequest, {**options}), options["config"]
@@ -565,7 +565,7 @@ def lock_session(file: Path) -> Iterator[None]:
     with ExitStack() as stack:
         with suppress(OSError):  # nothing can be recorded in a read-only folder
             stream = stack.enter_context(beside.open("w"))
-            # One that ended after this opened has deleted the file, and a third may have made it.
+            # A process that has just ended may have deleted the file, and another created it anew.
             if not lock(stream) or not _is_at(beside, stream):
                 problem = "is being resumed by another process; wait until it has ended"
                 raise SessionFileError(str(file), problem)
@@ -683,9 +683,9 @@ def _check_file(
 def demo_command(fast: bool, degraded: bool, **options: Any) -> int:
     """Watch a council of scripts deliberate; no key is needed.
 
-    Everything else is real: the sheets, the ballots, the repair of one that could not be read, and
-    the counting. No model is called, and every line says so. With --degraded one ballot never
-    comes, and the session says what it lacks. It is kept in the history, marked as simulated.
+    Everything else is real: the sheets, the ballots, the repair of an unreadable ballot, and the
+    counting. No model is called, and every line says so. With --degraded one ballot never arrives,
+    and the session says what is missing. The history stores the session, marked as simulated.
     """
     output = SessionOutput.of(options, mark="simulated | ")
 

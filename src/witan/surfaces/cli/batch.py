@@ -277,10 +277,10 @@ def _check_results(stream: TextIO) -> None:
     try:
         for number, line in enumerate(stream, start=1):
             if not _is_result(line):
-                problem = f"{stream.name}:{number} is no result of a batch"
+                problem = f"{stream.name}:{number} is not a result of a batch"
                 raise click.UsageError(f"{problem}; name another file with -o, or delete this one")
     except UnicodeDecodeError:
-        problem = f"{stream.name} holds no results of a batch"
+        problem = f"{stream.name} contains no results of a batch"
         raise click.UsageError(f"{problem}; name another file with -o, or delete it") from None
 
 

@@ -72,7 +72,7 @@ NOUNS = {
 """Kind of an export → noun of its items."""
 
 ENDINGS = ("", ".jsonl", ".ndjson", ".json", ".csv", ".parquet")
-"""Endings of the files that can be written, packed or not."""
+"""Endings of the files that can be written, compressed or not."""
 
 
 @command(
@@ -119,11 +119,11 @@ ENDINGS = ("", ".jsonl", ".ndjson", ".json", ".csv", ".parquet")
 @history_option
 @section("Output", json_option)
 def import_command(files: tuple[str, ...], config: Path | None, **options: Any) -> None:
-    """Take the sessions of FILE... into the history; - is standard input.
+    """Import the sessions of FILE... into the history; - is standard input.
 
     Ballots in every format, battles, saved conversations and whole sessions are recognised by their
-    content, packed or not; a folder stands for the .json and .eval files in it. Of each file all
-    comes in or nothing, and the same file again changes nothing.
+    content, compressed or not; a folder means the .json and .eval files in it. Each file is
+    imported completely or not at all; importing it again changes nothing.
     """
     if files.count("-") > 1:
         raise click.UsageError("standard input, -, can be read only once")
@@ -407,9 +407,9 @@ def _is_large(path: str) -> bool:
 def export_command(sessions: tuple[str, ...], config: Path | None, **options: Any) -> int:
     """Write sessions as JSON Lines, or their ballots in any format.
 
-    An ID is the name of a session, or a beginning of it that no other has; without any, all that
-    the window holds are written, the oldest first. The file changes as a whole or not at all. What
-    was written whole comes back with witan import.
+    An ID is the name of a session, or a unique prefix of it; without one, all sessions of the
+    window are written, the oldest first. The file is written completely or not at all. witan import
+    reads it.
     """
     has_filter = any(options[name] is not None for name in ("since", "until", "category"))
     _check(options, has_names=bool(sessions), has_window=has_filter)

@@ -274,7 +274,7 @@ class LiveSession:
             write_session(session, start.file)
         location = session.id if start.file is None else start.file
         before = start.sessions[0].cost
-        news = "but cost" if replace(session.cost, calls=before.calls) != before else "new"
+        news = "new, only cost" if replace(session.cost, calls=before.calls) != before else "new"
         left_open = f"{location} is still interrupted, and can be resumed"
         echo(f"resuming produced nothing {news}: {left_open}", err=True)
 

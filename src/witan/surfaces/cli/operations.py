@@ -342,10 +342,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "audit": SOURCE_NOTES,
         "calibrate": "Without FILE..., the newest 2,000 sessions of the history count.",
         "recount": "An ID is the name of a session in the history, or a unique prefix of it; "
-        "`last` is the latest. A FILE exists, ends in .json or has a path.",
+        "`last` is the latest. A FILE is a name that exists, ends in .json or has a path.",
         "sessions": "The first column is a name that other commands take.",
-        "votes": "The name of your login, unless --as gives another. Exit status: 0 answered, 2 "
-        "misuse, 3 no vote.",
+        "votes": "Without --as, the votes are those under your login name. Exit status: 0 "
+        "answered, 2 misuse, 3 no vote.",
         "profiles": "No model is called. A missing key makes a profile unavailable; see `witan "
         "doctor`.",
     }

@@ -68,9 +68,9 @@ if TYPE_CHECKING:
 def serve_command(**options: Any) -> int:
     """Serve the page, the API and an OpenAI-compatible model until Ctrl-C.
 
-    The demonstration is served without a key. Ctrl-C lets sessions under way end; once more breaks
-    them off, to be resumed. Deadlines for slow clients and other limits stand in [serve] of the
-    configuration. Exit status: 0 stopped, 2 misuse.
+    The demonstration needs no key. Ctrl-C gives running sessions time to end; a second Ctrl-C
+    interrupts them, and they can be resumed. Deadlines for slow clients and other limits are in
+    [serve] of the configuration. Exit status: 0 stopped, 2 misuse.
     """
     from witan.errors import MissingExtra
 
@@ -179,8 +179,8 @@ def _welcome(service: "Service", settings: "ServeSettings", say: "Say") -> None:
 def mcp_command(client: str | None, http: bool, **options: Any) -> int:
     """Serve the council on standard input and output, to the parent process.
 
-    It ends with its input, or by a signal; sessions under way are then left to be resumed. A server
-    that is reached over HTTP is `witan serve`, at /mcp. Exit status: 0 ended, 2 misuse.
+    It ends when its input ends, or on a signal; running sessions are interrupted and can be
+    resumed. Over HTTP, `witan serve` offers the same at /mcp. Exit status: 0 ended, 2 misuse.
     """
     from witan.errors import MissingExtra
     from witan.service.history_access import load_history_config

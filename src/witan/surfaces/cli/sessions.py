@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     "show session.json --events",
     "show last --html session.html",
     notes="""An ID is the name of a session in the history, or a unique prefix of it; `last` is
-the latest. A FILE exists, ends in .json or has a path; - is standard input. --events prints
-every event in order. --html prints nothing, but writes the session to a self-contained FILE for
-any browser, without scripts or external resources.""",
+the latest. A FILE is a name that exists, ends in .json or has a path; - is standard input.
+--events prints every event in order. --html prints nothing, but writes the session to a
+self-contained FILE for any browser, without scripts or external resources.""",
 )
 @click.argument("session", metavar="ID|FILE")
 @config_option
@@ -89,9 +89,7 @@ def show_command(
 
 def _print_events(result: CouncilSession | ImportedSession) -> None:
     if isinstance(result, ImportedSession):
-        raise click.UsageError(
-            "a session that came in as ballots has no events; leave out --events"
-        )
+        raise click.UsageError("a session imported as ballots has no events; leave out --events")
     for event in result.session.events:
         echo(event_to_json(event, is_simulated=result.session.is_simulated))
 

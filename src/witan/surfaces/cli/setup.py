@@ -46,12 +46,12 @@ OFFERED = 8
 def doctor_command(
     config: Path | None, history: str | None, *, as_json: bool, offline: bool
 ) -> int:
-    """Check whether the council can run, and what stops it.
+    """Check whether the council can run, and what would stop it.
 
-    Below that stand every seat with its key and endpoint, servers, history, server and profiles,
-    and every setting that is not a default, with its source. Keys and tokens are never shown, only
-    the variables that hold them. Exit status: 0 if a council could sit, 2 if not,
-    7 not written to standard output.
+    Then list every seat with its key and endpoint, servers, history, server and profiles, and every
+    setting that is not a default, with its source. Keys and tokens are never shown, only the
+    variables that hold them. Exit status: 0 the council can run, 2 it cannot, 7 not written to
+    standard output.
     """
     import anyio
 

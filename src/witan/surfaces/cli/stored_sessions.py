@@ -220,7 +220,7 @@ def council_session(name: str, config: Path | None, url: str | None, lacks: str)
     with open_history(load_history_config(config, url), reading=True) as history:
         session_id = whole_name(history, name, or_file=True)
         if not history.has_record(session_id):
-            raise SessionFileError(name, f"came in as ballots{lacks}")
+            raise SessionFileError(name, f"was imported as ballots{lacks}")
         return history.session(session_id)
 
 

@@ -22,8 +22,8 @@ from witan.surfaces.cli.options import config_option, history_option, json_optio
 from witan.surfaces.cli.stored_sessions import open_sessions
 from witan.surfaces.terminal import ask, confirm, echo, is_terminal, measure_page, page_through, say
 
-NOTES = """On a terminal it shows the answers and asks for a ranking. Without one, print the paper
-with --show first; a vote is cast under the name of your login unless --as gives another.
+NOTES = """On a terminal it shows the answers and asks for a ranking. Elsewhere, print the paper
+with --show first. Without --as, you vote under your login name.
 """
 
 

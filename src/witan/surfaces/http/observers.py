@@ -92,7 +92,7 @@ class SessionLog:
             _log.warning("session interrupted", extra={"fields": fields})
         if running_session.record_failure is not None:
             fields = {"session": running_session.id, "problem": str(running_session.record_failure)}
-            _log.error("session not kept", extra={"fields": fields})
+            _log.error("session not recorded", extra={"fields": fields})
 
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -147,11 +147,11 @@ class Metrics:
         )
         self.connections: Callable[[], int] = lambda: 0
         self._under_way = gauge("witan_sessions_under_way", "Running sessions.")
-        self._sessions = counter("witan_sessions", "Sessions that are over.", "status", "simulated")
+        self._sessions = counter("witan_sessions", "Finished sessions.", "status", "simulated")
         self._session_seconds = histogram(
             "witan_session_seconds", "How long sessions took.", SESSION_SECONDS
         )
-        self._ballots = counter("witan_ballots", "Awaited ballots, by what came of them.", "came")
+        self._ballots = counter("witan_ballots", "Expected ballots, cast or abstained.", "came")
         self._retries = counter("witan_retries", "Retried attempts.", "stage")
         self._cost = counter("witan_cost_usd", "Known spending in US dollars.", "client")
         self._unknown = counter(

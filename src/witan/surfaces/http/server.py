@@ -45,7 +45,10 @@ from witan.surfaces.web import routes as page_routes
 from witan.surfaces.web.live import Feeds
 from witan.version import __version__
 
-ABOUT = "Several models answer a question and review each other blind; the ballots say how sure."
+ABOUT = (
+    "Several models answer a question and review each other blind; the ballots show how certain "
+    "the result is."
+)
 
 MCP_PATH = "/mcp"
 

@@ -79,7 +79,7 @@ TEMPLATES = [
         name="session",
         title="A session",
         description="The whole record of a session: answers, ballots, outcome, every event; of "
-        "one that came in as ballots, what is known.",
+        "one imported as ballots, what is known.",
         mime_type=JSON,
     ),
     types.ResourceTemplate(
@@ -92,11 +92,11 @@ TEMPLATES = [
     ),
 ]
 
-Session = Annotated[str, "The session: its name, a beginning of it, or `last`."]
+Session = Annotated[str, "The session: its name, a prefix of it, or `last`."]
 
 TRUST = (
-    "Say how sure this is, from the trust line: who voted, what is tied, what is missing, and "
-    "that it is simulated, if it is. Where leaders are tied, say so instead of naming one."
+    "Say how certain this is, from the trust line: who voted, what is tied, what is missing, and "
+    "whether it is simulated. If leaders are tied, say so instead of naming one."
 )
 
 Prompt = Callable[..., str]
@@ -104,18 +104,19 @@ Prompt = Callable[..., str]
 MOST_COMPLETIONS = 100
 
 DESCRIPTION = (
-    "Several models answer a question and review each other blind; the ballots say how sure."
+    "Several models answer a question and review each other blind; the ballots show how certain "
+    "the result is."
 )
 
 INSTRUCTIONS = (
     "A council of models: `ask` puts a question to several of them, has each review the others' "
-    "answers blind, counts the ballots, and returns a final answer with how sure it is. Use it "
-    "for questions where one model's answer is not enough; it takes minutes and costs money, which "
-    "`plan` true says beforehand. If your client limits call time, `ask` with a `wait` of 0 and "
-    "fetch the `result` later. "
-    "Tell the user what the trust line says: ties, missing seats, and that a session is "
-    "simulated. `judge` has texts judged that you have; `tally` and `compare` count ballots that "
-    "you have, without any model."
+    "answers blind, counts the ballots, and returns a final answer and how certain it is. Use it "
+    "for questions where one model's answer is not enough; it takes minutes and costs money: "
+    "`plan` true says how much beforehand. If your client limits call time, `ask` with a `wait` of "
+    "0 and fetch the `result` later. "
+    "Tell the user what the trust line says: ties, missing seats, and whether a session is "
+    "simulated. `judge` has a jury judge texts that you have; `tally` and `compare` count ballots "
+    "that you have, without calling a model."
 )
 
 Context = ServerRequestContext[Any, Any]
@@ -155,7 +156,7 @@ def _describe(summary: SessionSummary) -> str:
 
 def ask_council(
     question: Annotated[str, "The question."],
-    profile: Annotated[str, "The council to ask; the configured one unless given."] = "",
+    profile: Annotated[str, "The council to ask; by default the configured one."] = "",
 ) -> str:
     """Have several models answer a question and review each other's answers."""
     council = f" with the profile `{profile}`" if profile else ""
@@ -186,7 +187,7 @@ def check_draft(
 def count_ballots(
     ballots: Annotated[str, "Ballots in any format, such as CSV or JSON Lines."],
 ) -> str:
-    """Count ballots, and say in plain words who leads and how firmly."""
+    """Count ballots, and say in plain words who leads and how clearly."""
     return (
         "Count the ballots below with `tally`, then with `compare`; no model is called.\n\n"
         f"<ballots>\n{ballots}\n</ballots>\n\n"

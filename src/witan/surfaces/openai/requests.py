@@ -155,11 +155,11 @@ Stops = Annotated[
 
 
 class ReplySchema(TypedDict):
-    """A JSON Schema under a name."""
+    """A named JSON Schema."""
 
     schema: Annotated[
         NotRequired[dict[str, Any] | None],
-        Doc("The schema; unless given, any JSON object will do."),
+        Doc("The schema; without one, any JSON object will do."),
     ]
 
 
@@ -208,7 +208,7 @@ class MessageBody(_Lenient):
 
 def _check_question(messages: "list[M]") -> "list[M]":
     if all(message.role != "user" for message in messages):
-        raise PydanticCustomError("no_question", "contain no user message: ask something")
+        raise PydanticCustomError("no_question", "contain no user message; add a question")
     if messages[-1].role == "assistant":
         words = "end with an assistant message; the last one must be the user's"
         raise PydanticCustomError("no_question", words)
@@ -451,7 +451,7 @@ class TextFormat(TypedDict):
     ]
     schema: Annotated[
         NotRequired[dict[str, Any] | None],
-        Doc("The schema; unless given, any JSON object will do."),
+        Doc("The schema; without one, any JSON object will do."),
     ]
 
 

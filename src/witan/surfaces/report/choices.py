@@ -50,7 +50,7 @@ SITUATIONS = (
         speaks_against="arbitrary grades make arbitrary scores; borda reads only the order.",
     ),
     Situation(
-        when="you must say how sure the result is",
+        when="you must state how certain the result is",
         take="any rule with ties by contrast, the default",
         speaks_for="under it a leader is declared between true equals in 1 of 100 councils of 3 to "
         "7, and in 1 to 6 where models share a third of their noise; overlapping intervals of each "
@@ -68,11 +68,11 @@ SITUATIONS = (
         "at four reviewers it shares 33 of 100 leads, borda 5.",
     ),
     Situation(
-        when="near-copies of an answer, or majority rings, are likely",
+        when="near-copies of an answer, or majority cycles, are likely",
         take="schulze or ranked_pairs",
         speaks_for="a copy cannot split or multiply its votes, and a candidate that beats every "
         "other head to head wins.",
-        speaks_against="at few reviewers margins are often equal, so first places are shared.",
+        speaks_against="with few reviewers margins are often equal, so first places are shared.",
     ),
     Situation(
         when="you want a leaderboard over time",

@@ -156,7 +156,7 @@ def _record(record: PersonalRecord) -> Iterator[Block]:
     reasons = (
         (record.not_blind, "not known to be blind"),
         (record.simulated, "on simulated sessions"),
-        (record.waiting, "on sessions that are not over"),
+        (record.waiting, "on open sessions"),
         (record.without_panel, "on sessions without a ranking by the panel"),
     )
     for n, why in reasons:

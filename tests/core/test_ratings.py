@@ -203,7 +203,10 @@ class TestErrors:
 
     @pytest.mark.parametrize("shuffled", [False, True])
     def test_clustered_errors_are_the_sandwich_per_session(self, shuffled):
-        """One gradient per session, squared, summed and scaled by G / (G − 1), in any order."""
+        """One gradient per session, squared, summed and scaled by G / (G − 1), in any order.
+
+        G = n²/Σ n_s² is the number of sessions of equal size.
+        """
         rng = np.random.default_rng(4)
         sorted_ = random_comparisons(rng)
         order = rng.permutation(400) if shuffled else np.arange(400)
@@ -217,10 +220,10 @@ class TestErrors:
         ratings = rate(comparisons)
 
         groups = [np.flatnonzero(comparisons.session == s) for s in np.unique(comparisons.session)]
-        n = len(groups)
-        _, clustered = sandwich(comparisons, ratings, groups, n / (n - 1))
+        n_equal = 400**2 / sum(len(group) ** 2 for group in groups)
+        _, clustered = sandwich(comparisons, ratings, groups, n_equal / (n_equal - 1))
 
-        assert ratings.n_sessions == n
+        assert ratings.n_sessions == len(groups)
         assert ratings.errors == "clustered"
         assert ratings.std_error == pytest.approx(clustered, rel=1e-7)
 
@@ -240,20 +243,57 @@ class TestErrors:
         assert (clustered.errors, robust.errors) == ("clustered", "robust")
         assert clustered.std_error == pytest.approx(robust.std_error, rel=1e-3)
 
-    def test_intervals_are_students_with_sessions_less_one(self):
-        """The half-width is Student's quantile on G − 1 degrees of freedom times the error."""
+    def test_intervals_are_students_with_sessions_of_equal_size_less_one(self):
+        """The half-width is Student's quantile on n²/Σ n_s² − 1 degrees times the error."""
         from scipy.stats import norm, t
 
         comparisons = random_comparisons(np.random.default_rng(7), n_sessions=9)
+        sizes = np.bincount(comparisons.session)
 
         clustered = rate(comparisons, level=0.9)
         robust = rate(comparisons, level=0.9, cluster=False)
 
         assert clustered.high - clustered.rating == pytest.approx(
-            t.ppf(0.95, clustered.n_sessions - 1) * clustered.std_error
+            t.ppf(0.95, sizes.sum() ** 2 / (sizes**2).sum() - 1) * clustered.std_error
         )
         assert robust.rating - robust.low == pytest.approx(norm.ppf(0.95) * robust.std_error)
         assert robust.errors == "robust"
+
+    @pytest.mark.parametrize(
+        "sizes", [[10] * 30, [100, 100, *[3] * 28], [90, *[3] * 30]], ids=["equal", "two", "one"]
+    )
+    def test_intervals_cover_if_few_sessions_have_most_comparisons(self, sizes):
+        """Three equal models, whose strengths vary between sessions."""
+        rng = np.random.default_rng(21)
+        session = np.repeat(np.arange(len(sizes)), sizes)
+        hits = 0
+        for _ in range(300):
+            strength = rng.normal(0, 0.8, (len(sizes), 3))
+            first = rng.integers(3, size=len(session))
+            second = (first + rng.integers(1, 3, size=len(session))) % 3
+            gap = strength[session, first] - strength[session, second]
+            wins = rng.random(len(session)) < 1 / (1 + np.exp(-gap))
+            outcome = np.where(wins, FIRST, SECOND)
+            ratings = rate(Comparisons(("a", "b", "c"), first, second, outcome, session))
+            hits += ((ratings.low <= 0) & (ratings.high >= 0)).mean()
+
+        assert hits / 300 >= 0.92
+
+    def test_one_session_with_nearly_all_comparisons_gives_no_interval(self):
+        """How ratings vary between sessions is then unknown, and a warning says so."""
+        ratings = rate(
+            Comparisons(
+                ("a", "b"),
+                np.zeros(100, dtype=int),
+                np.ones(100, dtype=int),
+                np.where(np.arange(100) % 3, FIRST, SECOND),
+                np.maximum(np.arange(100) - 90, 0),
+            )
+        )
+
+        assert np.isnan(ratings.low).all()
+        assert np.isnan(ratings.std_error).all()
+        assert any("nearly all comparisons are of one session" in w for w in ratings.warnings)
 
     def test_ranks_are_bounded_by_significant_contrasts(self):
         """A rank interval counts who is significantly above and below, pair by pair."""

@@ -95,12 +95,20 @@ class Comparisons:
     @property
     def n_sessions(self) -> int | None:
         """Number of different sessions; None without session codes."""
+        sizes = self.session_sizes
+        return None if sizes is None else len(sizes)
+
+    @property
+    def session_sizes(self) -> NDArray[np.float64] | None:
+        """Number of comparisons of each session; None without session codes."""
         codes = self.session
         if codes is None:
             return None
         if (codes[1:] >= codes[:-1]).all():
-            return int(np.count_nonzero(np.diff(codes, prepend=-1)))
-        return int(np.count_nonzero(np.bincount(codes)))
+            sizes = np.diff(np.flatnonzero(np.diff(codes, prepend=-1)), append=len(codes))
+        else:
+            sizes = np.bincount(codes)
+        return sizes[sizes > 0].astype(np.float64)
 
 
 def encode(

@@ -21,6 +21,7 @@ from witan.core.stats.comparisons import (
     session_squares,
 )
 from witan.core.stats.distributions import logistic, t_cdf, t_quantile
+from witan.core.stats.prediction_powered import equal_clusters
 from witan.core.stats.sums import MatchupSums, Names, places
 from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 
@@ -29,6 +30,9 @@ Errors = Literal["clustered", "robust"]
 
 MAX_MODELS = 5_000
 """Most models; memory grows with their square, time with their cube."""
+
+MIN_EQUAL_CLUSTERS = 1.5
+"""Clusters of equal size with the information of all, for which there are intervals."""
 
 FEW = 20
 """With fewer independent units, chance agreement can make a sandwich error too small.
@@ -86,7 +90,8 @@ class Ratings:
     contrast_error : float array, shape (M, M)
         Standard error of rating i − rating j; NaN between groups.
     degrees : float
-        Degrees of freedom of Student's t for the intervals: clusters − 1, or infinite.
+        Degrees of freedom of Student's t for the intervals: those of as many clusters of equal
+        size; 0 if nearly all comparisons are in one; or infinite.
     clear_leads : bool array, shape (M, M)
         Whether model i is above model j beyond noise.
     """
@@ -228,6 +233,8 @@ class Clusters:
     ----------
     n : int
         Number of clusters.
+    degrees : float
+        Degrees of freedom of Student's t; 0 if one cluster has nearly all comparisons.
     squares : float array, shape (M, M)
         Σ g gᵀ over the clusters, g the gradient of one.
     n_sessions : int, optional
@@ -235,8 +242,16 @@ class Clusters:
     """
 
     n: int
+    degrees: float
     squares: Array
     n_sessions: int | None = None
+
+    @classmethod
+    def of(cls, sizes: Array, squares: Array, n_sessions: int | None = None) -> "Clusters":
+        """Make them from the comparisons in each cluster, (n,)."""
+        n_equal = equal_clusters(sizes).item()
+        degrees = n_equal - 1.0 if n_equal >= MIN_EQUAL_CLUSTERS else 0.0
+        return cls(len(sizes), degrees, squares, n_sessions)
 
 
 def conclude(
@@ -284,7 +299,7 @@ def conclude(
 
 
 def _student(clusters: Clusters | None, level: float) -> tuple[float, float]:
-    degrees = math.inf if clusters is None else clusters.n - 1.0
+    degrees = math.inf if clusters is None else clusters.degrees
     return degrees, t_quantile(0.5 + level / 2, degrees) if degrees > 0 else math.nan
 
 
@@ -292,7 +307,7 @@ def _squares(fit: Fit, clusters: Clusters | None) -> Array:
     """Σ g gᵀ over the clusters, for a small sample; without clusters, over comparisons."""
     if clusters is None:
         return _robust_squares(fit.counts, residuals(fit.strength))
-    factor = clusters.n / (clusters.n - 1) if clusters.n > 1 else math.nan
+    factor = 1 + 1 / clusters.degrees if clusters.degrees else math.nan
     return factor * clusters.squares
 
 
@@ -367,11 +382,13 @@ def rate(
         H⁻¹ (Σ_n r_n² x_n x_nᵀ + H₀) H⁻¹                   robust per comparison,
         H⁻¹ (G/(G − 1) Σ_s g_s g_sᵀ + H₀) H⁻¹              clustered by session,
 
-    where g_s = Σ_{n in s} r_n x_n is the gradient of one of G sessions. Comparisons within a
-    session share its question, answers and reviewers; only the clustered errors allow for that.
-    They are used if sessions are given, with G − 1 degrees of freedom; `errors` of the result names
-    the kind in use. With fewer than 20 sessions, errors and contrasts are at least the model-based
-    ones, so that chance agreement does not look like certainty.
+    where g_s = Σ_{n in s} r_n x_n is the gradient of one session, and G = n²/Σ n_s² for n_s of n
+    comparisons the number of sessions of equal size with as much information (Kish). Comparisons
+    within a session share its question, answers and reviewers; only the clustered errors allow for
+    that. They are used if sessions are given, with G − 1 degrees of freedom; `errors` of the result
+    names the kind in use. They are unknown if nearly all comparisons are of one session (G < 1.5).
+    With fewer than 20 sessions, errors and contrasts are at least the model-based ones, so that
+    chance agreement does not look like certainty.
 
     Parameters
     ----------
@@ -411,25 +428,28 @@ def rate(
     if len(comparisons.models) > MAX_MODELS:
         raise TooLarge("models", len(comparisons.models), MAX_MODELS)
     fit = fit_pairs(comparisons.models, count_pairs(comparisons), ghost_wins)
-    n_sessions = comparisons.n_sessions if cluster else None
+    sizes = comparisons.session_sizes if cluster else None
     clusters = None
-    if n_sessions is not None:
+    if sizes is not None:
         squares = session_squares(comparisons, residuals(fit.strength))
-        clusters = Clusters(n_sessions, squares, n_sessions)
-    warnings = _session_warnings(n_sessions, len(fit.models), cluster=cluster)
+        clusters = Clusters.of(sizes, squares, len(sizes))
+    warnings = _session_warnings(clusters, len(fit.models), cluster=cluster)
     return conclude(fit, clusters, level, tuple(warnings))
 
 
-def _session_warnings(n_sessions: int | None, n_models: int, *, cluster: bool) -> list[str]:
-    if n_sessions is None:
+def _session_warnings(clusters: Clusters | None, n_models: int, *, cluster: bool) -> list[str]:
+    if clusters is None:
         unknown = (
             "without sessions, comparisons are taken as independent and errors may be too small"
         )
         return [unknown] if cluster else []
-    if n_sessions == 1:
-        return ["all comparisons are of one session: how ratings vary between sessions is unknown"]
-    if n_sessions <= n_models:
-        return [f"{n_sessions} sessions are few for {n_models} models: clustered errors are rough"]
+    if not clusters.degrees:
+        share = "all" if clusters.n == 1 else "nearly all"
+        return [
+            f"{share} comparisons are of one session: how ratings vary between sessions is unknown"
+        ]
+    if clusters.n <= n_models:
+        return [f"{clusters.n} sessions are few for {n_models} models: clustered errors are rough"]
     return []
 
 
@@ -441,11 +461,10 @@ def rate_sums(
     The strengths are those that `rate` finds from the comparisons themselves. Only the clusters of
     the errors differ: with g_b the gradient of all comparisons of bucket b at the fit,
 
-        covariance = H⁻¹ (B/(B − 1) Σ_b g_b g_bᵀ + H₀) H⁻¹,
+        covariance = H⁻¹ (G/(G − 1) Σ_b g_b g_bᵀ + H₀) H⁻¹,
 
     as in `rate` with buckets instead of sessions. A bucket has whole sessions, so dependence within
-    a session is allowed for. Since sessions are independent, the two errors differ only by chance,
-    and Student's t has B − 1 degrees of freedom.
+    a session is allowed for. Since sessions are independent, the two errors differ only by chance.
 
     Parameters
     ----------
@@ -484,8 +503,10 @@ def rate_sums(
     residual = residuals(fit.strength).reshape(3, -1)
     pull = sum(table[outcome] * residual[outcome][cell] for outcome in (TIE, FIRST, SECOND))
     gradient = _sum_by_bucket(sums.bucket, first, second, np.asarray(pull), len(models))
-    clusters = Clusters(len(gradient), gradient.T @ gradient)
-    return conclude(fit, clusters, level, tuple(_warnings(clusters.n, len(models))))
+    _, row = np.unique(sums.bucket, return_inverse=True)
+    sizes = np.bincount(row, table.sum(axis=0)).astype(np.float64)
+    clusters = Clusters.of(sizes, gradient.T @ gradient)
+    return conclude(fit, clusters, level, tuple(_warnings(clusters, len(models))))
 
 
 def _counts(cell: Codes, table: Array, n_models: int) -> PairCounts:
@@ -507,12 +528,13 @@ def _sum_by_bucket(bucket: Codes, first: Codes, second: Codes, pull: Array, n_mo
     return np.asarray(gradient.reshape(n_buckets, n_models))
 
 
-def _warnings(n_buckets: int, n_models: int) -> list[str]:
-    if n_buckets == 1:
-        return ["all comparisons fall into one group of sessions: how ratings vary is unknown"]
-    if n_buckets <= n_models:
+def _warnings(clusters: Clusters, n_models: int) -> list[str]:
+    if not clusters.degrees:
+        share = "all" if clusters.n == 1 else "nearly all"
+        return [f"{share} comparisons fall into one group of sessions: how ratings vary is unknown"]
+    if clusters.n <= n_models:
         return [
-            f"{n_buckets} groups of sessions are few for {n_models} models: "
+            f"{clusters.n} groups of sessions are few for {n_models} models: "
             "clustered errors are rough"
         ]
     return []

@@ -180,11 +180,14 @@ class TestCache:
         assert status == 0, said
         assert len(stored(tmp_path)) == len(bodies)
 
-    def test_an_incomplete_session_is_not_cached(self, run, tmp_path):
+    def test_an_incomplete_session_is_shown_and_not_cached(self, run, tmp_path):
         """The next run calls the jury again."""
         silent = write_script(tmp_path / "silent.toml", review=[{"text": "no"}])
-        run(f'assert_judged("a moraine", pass_mark=6, jury=[*JURY, "script:{silent}"])')
+        body = f'assert_judged("a moraine", pass_mark=6, jury=[*JURY, "script:{silent}"])'
+        status, said = run(body, options=("-W", "default"))
 
+        assert status == 0, said
+        assert f"{MODULE}.py:3: UserWarning: judged with gaps: silent cast no ballot" in said
         assert stored(tmp_path) == []
 
     def test_a_damaged_file_is_judged_again(self, run, tmp_path):

@@ -1,5 +1,6 @@
 """The pytest fixture ``assert_judged``: a jury must pass a text."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -44,6 +45,8 @@ class JudgedAssertion:
     ) -> "Session":
         """Return the judging session, new or cached; fail on its verdict.
 
+        A passed text has a warning if a ballot is missing.
+
         Parameters
         ----------
         text, jury, pass_mark
@@ -61,6 +64,8 @@ class JudgedAssertion:
         decision = None if session.verdict is None else session.verdict.decision
         if not accepts(decision, allow_too_close=allow_too_close):
             raise AssertionError(witan.reports.judgment_text(session))
+        if session.missing:
+            warnings.warn(f"judged with gaps: {'; '.join(session.missing)}", stacklevel=2)
         return session
 
     def _judge(

@@ -438,7 +438,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "bool_type": "must be true or false",
         "dict_type": "must be an object",
         "dataclass_type": "must be an object",
-        "extra_forbidden": "is not known here; leave it out",
+        "extra_forbidden": "is not known here; check its name and its place",
         "finite_number": "must be a finite number",
         "float_type": "must be a number",
         "float_parsing": "must be a number",
@@ -462,7 +462,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "string_unicode": "contains half of a surrogate pair, which is no character; remove it",
         "too_long": "has more than {max_length:,} entries",
         "too_short": "is empty",
-        "unexpected_keyword_argument": "is not known here; leave it out",
+        "unexpected_keyword_argument": "is not known here; check its name and its place",
     }
 )
 """Message by type of fault."""

@@ -187,7 +187,7 @@ class TestCache:
         status, said = run(body, options=("-W", "default"))
 
         assert status == 0, said
-        assert f"{MODULE}.py:3: UserWarning: judged with gaps: silent cast no ballot" in said
+        assert f"{MODULE}.py:3: UserWarning: degraded judgment: silent cast no ballot" in said
         assert stored(tmp_path) == []
 
     def test_a_damaged_file_is_judged_again(self, run, tmp_path):

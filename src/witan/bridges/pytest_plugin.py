@@ -45,7 +45,7 @@ class JudgedAssertion:
     ) -> "Session":
         """Return the judging session, new or cached; fail on its verdict.
 
-        A passed text has a warning if a ballot is missing.
+        It warns if the text passes and a ballot is missing.
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class JudgedAssertion:
         if not accepts(decision, allow_too_close=allow_too_close):
             raise AssertionError(witan.reports.judgment_text(session))
         if session.missing:
-            warnings.warn(f"judged with gaps: {'; '.join(session.missing)}", stacklevel=2)
+            warnings.warn(f"{session.status} judgment: {'; '.join(session.missing)}", stacklevel=2)
         return session
 
     def _judge(

@@ -300,9 +300,9 @@ def _ballot(
 
 
 def _is_same(earlier: Ballot | None, vote: Ballot) -> bool:
-    return earlier is not None and all(
-        getattr(earlier, name) == getattr(vote, name) for name in ("groups", "grades", "scale")
-    )
+    if earlier is None:
+        return False
+    return (earlier.groups, earlier.grades, earlier.scale) == (vote.groups, vote.grades, vote.scale)
 
 
 def _is_own(earlier: Ballot | None) -> bool:

@@ -32,7 +32,7 @@ MAX_MODELS = 5_000
 """Most models; memory grows with their square, time with their cube."""
 
 MIN_EQUAL_CLUSTERS = 1.5
-"""Clusters of equal size with the information of all, for which there are intervals."""
+"""Fewest clusters of equal size, by their information, for which there are intervals."""
 
 FEW = 20
 """With fewer independent units, chance agreement can make a sandwich error too small.
@@ -443,14 +443,7 @@ def _session_warnings(clusters: Clusters | None, n_models: int, *, cluster: bool
             "without sessions, comparisons are taken as independent and errors may be too small"
         )
         return [unknown] if cluster else []
-    if not clusters.degrees:
-        share = "all" if clusters.n == 1 else "nearly all"
-        return [
-            f"{share} comparisons are of one session: how ratings vary between sessions is unknown"
-        ]
-    if clusters.n <= n_models:
-        return [f"{clusters.n} sessions are few for {n_models} models: clustered errors are rough"]
-    return []
+    return _cluster_warnings(clusters, n_models, "session", "sessions")
 
 
 def rate_sums(
@@ -502,11 +495,12 @@ def rate_sums(
     fit = fit_pairs(models, _counts(cell, table, len(models)), ghost_wins)
     residual = residuals(fit.strength).reshape(3, -1)
     pull = sum(table[outcome] * residual[outcome][cell] for outcome in (TIE, FIRST, SECOND))
-    gradient = _sum_by_bucket(sums.bucket, first, second, np.asarray(pull), len(models))
     _, row = np.unique(sums.bucket, return_inverse=True)
+    gradient = _sum_by_bucket(row, first, second, np.asarray(pull), len(models))
     sizes = np.bincount(row, table.sum(axis=0)).astype(np.float64)
     clusters = Clusters.of(sizes, gradient.T @ gradient)
-    return conclude(fit, clusters, level, tuple(_warnings(clusters, len(models))))
+    warnings = _cluster_warnings(clusters, len(models), "group of sessions", "groups of sessions")
+    return conclude(fit, clusters, level, tuple(warnings))
 
 
 def _counts(cell: Codes, table: Array, n_models: int) -> PairCounts:
@@ -518,9 +512,10 @@ def _counts(cell: Codes, table: Array, n_models: int) -> PairCounts:
     return PairCounts(first=first, second=second, tie=tie)
 
 
-def _sum_by_bucket(bucket: Codes, first: Codes, second: Codes, pull: Array, n_models: int) -> Array:
-    """Gradient of each bucket with comparisons, shape (B, M)."""
-    _, row = np.unique(bucket, return_inverse=True)
+def _sum_by_bucket(
+    row: NDArray[np.intp], first: Codes, second: Codes, pull: Array, n_models: int
+) -> Array:
+    """Gradient of each bucket, by its row, shape (B, M)."""
     n_buckets = int(row.max()) + 1
     size = n_buckets * n_models
     gradient = np.bincount(row * n_models + first, pull, minlength=size)
@@ -528,13 +523,11 @@ def _sum_by_bucket(bucket: Codes, first: Codes, second: Codes, pull: Array, n_mo
     return np.asarray(gradient.reshape(n_buckets, n_models))
 
 
-def _warnings(clusters: Clusters, n_models: int) -> list[str]:
+def _cluster_warnings(clusters: Clusters, n_models: int, one: str, several: str) -> list[str]:
     if not clusters.degrees:
         share = "all" if clusters.n == 1 else "nearly all"
-        return [f"{share} comparisons fall into one group of sessions: how ratings vary is unknown"]
+        unknown = f"how ratings vary between {several} is unknown"
+        return [f"{share} comparisons are of one {one}: {unknown}"]
     if clusters.n <= n_models:
-        return [
-            f"{clusters.n} groups of sessions are few for {n_models} models: "
-            "clustered errors are rough"
-        ]
+        return [f"{clusters.n} {several} are few for {n_models} models: clustered errors are rough"]
     return []

@@ -166,7 +166,7 @@ def check_prices(batch: "Batch | ArmBatch") -> None:
         return
     jury = getattr(batch, "jury", None)
     judging = [batch.council] if batch.tasks[0].texts else []
-    texts = {"a": "?", "b": "?"}
+    texts = {"a": "?", "b": "?"}  # a single text may need a pass mark, or have no pairs
     plans = [council.plan_judge(texts) for council in (*judging, *filter(None, [jury]))]
     plans += [] if judging else [batch.council.plan("?")]
     seats = list(dict.fromkeys(seat for plan in plans for seat in plan.unpriced_seats))

@@ -74,7 +74,7 @@ class TestSchemas:
         """A session of an earlier version is read; a new council with its procedure is refused."""
         stored = Procedure(json_schema=schema)
 
-        with pytest.raises(InvalidParameter, match=r"json_schema .* a JSON Schema (of|with)"):
+        with pytest.raises(InvalidParameter, match=r"json_schema .* a JSON Schema (that|with)"):
             Council(["cmd:cat", "cmd:cat"], procedure=stored)
         assert "a JSON Schema" in read_structure('{"a": {}}', schema)[1]
 

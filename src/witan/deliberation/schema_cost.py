@@ -28,7 +28,7 @@ _PATTERN = 20
 
 
 class UncheckableSchema(Exception):
-    """A schema that is not checked; the message says which would be."""
+    """A schema that cannot be checked safely; the message says what is expected."""
 
 
 class SchemaCost:
@@ -115,7 +115,7 @@ class SchemaCost:
 
 
 def _too_many_checks() -> UncheckableSchema:
-    return UncheckableSchema(f"a JSON Schema of at most {MOST_CHECKS:,} checks")
+    return UncheckableSchema(f"a JSON Schema that takes at most {MOST_CHECKS:,} checks")
 
 
 def _values(node: object) -> Iterator[object]:

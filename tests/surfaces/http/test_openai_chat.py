@@ -355,7 +355,7 @@ class TestErrors:
                     }
                 },
                 "response_format",
-                "a JSON Schema of at most 200,000 checks",
+                "a JSON Schema that takes at most 200,000 checks",
             ),
             ({"logprobs": True}, "logprobs", "probabilities"),
             ({"modalities": ["audio"]}, "modalities", "text alone"),

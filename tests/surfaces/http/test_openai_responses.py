@@ -212,7 +212,7 @@ class TestQuestion:
             (
                 {"extra_body": {"response_format": {"type": "text"}}},
                 "response_format",
-                "in text.format",
+                "use text.format",
             ),
             ({"tools": [TOOL]}, "tools", "no tools"),
             ({"input": []}, "input", "is empty"),

@@ -546,7 +546,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "context_management": "a conversation is never shortened; leave this out",
         "moderation": "moderation is not supported; leave this out",
         "top_logprobs": NO_ODDS,
-        "response_format": "a response has the form of its answer in text.format",
+        "response_format": "belongs to chat completions; use text.format",
     }
 )
 """Parameters of a response that would change the reply, and why they are not supported."""
